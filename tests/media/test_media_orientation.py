@@ -201,7 +201,7 @@ def test_a_browser_is_given_an_upright_copy(stored: Path, tmp_path: Path) -> Non
 
     flipped = with_matrix(stored / "h264-mp4.mp4", tmp_path / "flipped.mp4", ORIENTATIONS["transpose"][0])
     copy = playable_file(Clip(flipped), tmp_path / "copies")
-    assert copy.path.parent == tmp_path / "copies" and (copy.width, copy.height) == (48, 80)
+    assert copy.path.parent == tmp_path / "copies" and (copy.info.width, copy.info.height) == (48, 80)
     seen, expected = frames_of(copy.path)[0][0], frames_of(flipped)[0][0]
     assert np.abs(seen.astype(int) - expected).mean() < 8
     placed = Videos(tmp_path / "report").video_address(Clip(flipped))

@@ -564,10 +564,14 @@ def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
 
 
 def test_curves_are_drawn_with_and_without_bands():
-    from revisit.report.plots import log_axis_line_plot_svg
+    from revisit.report.plots import line_plot
+    from revisit.results import Cell
 
-    one_clip = log_axis_line_plot_svg([("model", "k0", [(0.5, 0.2, None), (1.0, 0.4, None)])], "seconds")
-    assert "polyline" in one_clip and "polygon" not in one_clip and ">0.4<" in one_clip
-    several = log_axis_line_plot_svg([("model", "k0", [(0.5, 0.2, (0.1, 0.3)), (1.0, 0.4, (0.2, 0.8))])], "seconds")
-    assert "polygon" in several and ">0.8<" in several
-    assert not log_axis_line_plot_svg([], "seconds")
+    ticks = [(0.0, "0.5"), (1.0, "1")]
+    one_clip = line_plot({"model": [Cell(1, 1, 0.2), Cell(1, 1, 0.4)]}, ticks, "seconds")["picture"]
+    assert "polyline" in one_clip and "polygon" not in one_clip and ">0.40<" in one_clip
+    cells = [Cell(2, 2, 0.2, (0.1, 0.3)), Cell(2, 2, 0.4, (0.2, 0.8))]
+    several = line_plot({"model": cells}, ticks, truth=[Cell(0, 2), Cell(2, 2, 0.1)])
+    assert "polygon" in several["picture"] and ">0.80<" in several["picture"] and ">0.10<" in several["picture"]
+    assert several["key"] == [{"name": "model", "kind": "k0"}, {"name": "truth", "kind": "kt"}]
+    assert not line_plot({}, ticks)["picture"]

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from revisit.core import Case, Clip, Record, import_registering_modules
-from revisit.report.trend import trend_svg
+from revisit.report.plots import trend_svg
 from revisit.results import Results
 from revisit.results.compare import Contender, compare_coverage, compare_with_first
 from revisit.results.question_ranking import SuiteQuestion, rank_question

@@ -198,21 +198,21 @@ def test_the_frame_that_is_shown_is_the_frame_that_is_decoded(shared, tmp_path, 
         for name in names:
             clip = Clip(shared / name, start=9, count=30) if "Real_007" in name else Clip(shared / name)
             seen = playable_file(clip, tmp_path / "copies")
-            video = {"src": "/media/clip", "fps": seen.fps, "frames": seen.frames}
+            video = {"src": "/media/clip", "fps": seen.info.fps, "frames": seen.info.count}
             size = (160, max(2, round(160 * seen.height / seen.width)))
             with open_clip(clip) as stream:
                 decoded = [small(frame.rgb, size) for frame in stream]
-            assert len(decoded) == seen.frames
+            assert len(decoded) == seen.info.count
             with serving(page({"videos": [video]}, {"clip": seen.path})) as address:
                 tab = browser.new_page()
                 tab.goto(address)
                 tab.evaluate("ready")
-                for number in sorted({0, 1, seen.frames // 2, seen.frames - 2, seen.frames - 1}):
+                for number in sorted({0, 1, seen.info.count // 2, seen.info.count - 2, seen.info.count - 1}):
                     tab.evaluate(f"player.seek({number})")
                     pixels = np.array(tab.evaluate(f"picture({size[0]}, {size[1]})"), float).reshape(
                         size[1], size[0], 4
                     )
-                    near = range(max(0, number - 2), min(seen.frames, number + 3))
+                    near = range(max(0, number - 2), min(seen.info.count, number + 3))
                     off = {other: float(np.abs(pixels[:, :, :3] - decoded[other]).mean()) for other in near}
                     assert off[number] < 12, (clip.path.name, number, off)
                     assert off[number] <= min(off.values()) + 0.3, (clip.path.name, number, off)

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from revisit.audit.claims import is_memory_metric, metric_claims
-from revisit.audit.schema import AuditContent, Content, KindAudit, MetricAudit
+from revisit.audit.schema import Content
 from revisit.core import METRICS, Case, Metric, Record
 from revisit.core.grouping import group_items
 from revisit.results import Results
@@ -30,7 +30,7 @@ FROZEN = "frozen_camera"
 Answers = Mapping[tuple[str, float], Mapping[int, Record]]  # (kind, strength) -> seed -> record
 
 
-def analyse_grid_results(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> AuditContent:
+def analyse_grid_results(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> Content:
     """The audit of all metrics and gates in the results of a grid."""
     gates = {}
     for gate in results.gates:
@@ -38,7 +38,7 @@ def analyse_grid_results(results: Results, kinds: Sequence[str], floors: Sequenc
         by_kind = group_items(records, lambda record: _fault_and_strength(record.case)[0])
         if by_kind:
             gates[gate] = {kind: dict(Counter[str](record.status for record in some)) for kind, some in by_kind.items()}
-    metrics: dict[str, MetricAudit] = {}
+    metrics: dict[str, Content] = {}
     not_asked: dict[str, str] = {}
     for metric_id in results.metrics:
         answers: dict[tuple[str, float], dict[int, Record]] = defaultdict(dict)
@@ -74,7 +74,7 @@ def _fault_and_strength(case: Case) -> tuple[str, float]:
     return case.annotations["kind"], float(case.annotations["strength"])
 
 
-def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors: Sequence[str]) -> MetricAudit:
+def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors: Sequence[str]) -> Content:
     """What one metric does on every kind of failure and every floor."""
     claims = metric_claims(metric)
     cells = {kind: _audit_failure_kind(metric, answers, kind, kind in claims.kinds) for kind in kinds}
@@ -83,7 +83,7 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
         grounds[FROZEN] = _floor_level(metric, answers, FROZEN)
     unclaimed = {kind: cell for kind, cell in cells.items() if not cell["claimed"] and cell["response"] != "unscored"}
     quiet = [kind for kind, cell in unclaimed.items() if cell["response"] == "quiet"]
-    audit: MetricAudit = {
+    audit: Content = {
         "title": metric.title,
         "family": metric.family,
         "version": metric.version,
@@ -101,13 +101,12 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
             "of": len(unclaimed),
             "share": len(quiet) / len(unclaimed) if unclaimed else None,
         },
-        "failing": [],
     }
     audit["failing"] = list(_metric_problems(metric, audit))
     return audit
 
 
-def _audit_failure_kind(metric: Metric, answers: Answers, kind: str, claimed: bool) -> KindAudit:
+def _audit_failure_kind(metric: Metric, answers: Answers, kind: str, claimed: bool) -> Content:
     """AUC, effect and tau of a metric on one kind of failure, and what they amount to."""
     perfect, full = _scores_by_seed(answers, "perfect", 0.0), _scores_by_seed(answers, kind, 1.0)
     sign, side = _score_sign_and_reading(metric, perfect, full)
@@ -170,7 +169,7 @@ def _floor_level(metric: Metric, answers: Answers, kind: str) -> Content:
     return {**_mean_with_interval(answers.get((kind, 1.0), {})), "auc": better}
 
 
-def _metric_problems(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
+def _metric_problems(metric: Metric, audit: Content) -> Iterator[Content]:
     """What a metric does that it should not, or does not do that it should, as sentences."""
     yield from _broken_claim_problems(audit)
     yield from _ceiling_and_floor_problems(metric, audit)
@@ -182,7 +181,7 @@ def _metric_problems(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
         yield {"problem": "quiet nowhere", "kind": None, "sentence": text}
 
 
-def _broken_claim_problems(audit: MetricAudit) -> Iterator[Content]:
+def _broken_claim_problems(audit: Content) -> Iterator[Content]:
     for kind, cell in audit["kinds"].items():
         if not cell["claimed"] or not cell["of"]:
             continue
@@ -200,7 +199,7 @@ def _broken_claim_problems(audit: MetricAudit) -> Iterator[Content]:
             yield {"problem": "claimed, not in order", "kind": kind, "sentence": text}
 
 
-def _ceiling_and_floor_problems(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
+def _ceiling_and_floor_problems(metric: Metric, audit: Content) -> Iterator[Content]:
     low, high = metric.range
     ceiling = audit["ceiling"].get("mean")
     if low is None or high is None or ceiling is None or not metric.higher_is_better:
@@ -211,9 +210,9 @@ def _ceiling_and_floor_problems(metric: Metric, audit: MetricAudit) -> Iterator[
     for kind, level in audit["floors"].items():
         if level["auc"] is not None and level["auc"] <= 0.5 and level["n"]:
             title = {**FLOORS, **FAILURES}[kind].title
-            admission = (
-                " (its card says that it is blind to this)" if _card_admits_blindness(metric, kind, title) else ""
-            )
+            words = {kind.replace("_", " "), title, *kind.split("_")[:1]}
+            admits = any(word in phrase for phrase in metric.blind_to for word in words)
+            admission = " (its card says that it is blind to this)" if admits else ""
             beats = "scores no worse than" if level["auc"] > 0.05 else "scores better than"
             text = f"{title}: {beats} perfect memory, AUC {level['auc']:.2f}{admission}"
             yield {"problem": "a floor wins", "kind": kind, "sentence": text, "admitted": bool(admission)}
@@ -223,12 +222,7 @@ def _ceiling_and_floor_problems(metric: Metric, audit: MetricAudit) -> Iterator[
         yield {"problem": "frozen camera scored as memory", "kind": FROZEN, "sentence": text}
 
 
-def _card_admits_blindness(metric: Metric, kind: str, title: str) -> bool:
-    words = {kind.replace("_", " "), title, *kind.split("_")[:1]}
-    return any(word in phrase for phrase in metric.blind_to for word in words)
-
-
-def _metrics_responding_to_kind(kind: str, metrics: Mapping[str, MetricAudit]) -> Content:
+def _metrics_responding_to_kind(kind: str, metrics: Mapping[str, Content]) -> Content:
     """The metrics that respond to a kind in the order of its strength, the most separate first."""
     cells = [(metric_id, metric["kinds"][kind]) for metric_id, metric in metrics.items()]
     passing = [(metric_id, cell) for metric_id, cell in cells if cell["response"] == "responds"]

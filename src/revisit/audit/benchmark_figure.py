@@ -42,7 +42,9 @@ def draw_figure(content: Content, path: Path) -> Path:
         for row in published
     ]
     axes[0].set_yticks(range(len(published)), labels, fontsize=9)
-    _draw_separators_of_benchmarks(axes[0], published)
+    for y in range(1, len(published)):  # a line between benchmarks, across both halves
+        if published[y]["suite"] != published[y - 1]["suite"]:
+            axes[0].plot([-5.2, 16.2], [y - 0.5, y - 0.5], color="#b5bac0", linewidth=0.8, clip_on=False, zorder=0)
     legend = {look["legend"]: look["colour"] for look in LOOKS.values() if "legend" in look}
     handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in legend.values()]
     figure.legend(handles, legend, loc="lower center", ncol=4, frameon=False, fontsize=9)
@@ -89,10 +91,3 @@ def _draw_cell(axis: Any, x: int, y: int, row: Content | None, model: str) -> No
         x, y, text or "–", ha="center", va="center", fontsize=7.5 if sign == "not scored" else 8.5,
         color="#a0a6ad" if quiet else "#1c2126", fontweight="bold" if model == PERFECT else "normal",
     )  # fmt: skip
-
-
-def _draw_separators_of_benchmarks(axis: Any, rows: Sequence[Content]) -> None:
-    """A line between benchmarks, across both halves."""
-    for y in range(1, len(rows)):
-        if rows[y]["suite"] != rows[y - 1]["suite"]:
-            axis.plot([-5.2, 16.2], [y - 0.5, y - 0.5], color="#b5bac0", linewidth=0.8, clip_on=False, zorder=0)

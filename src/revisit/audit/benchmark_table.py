@@ -66,7 +66,9 @@ def _model_cell(scores: Sequence[Content], perfect_scores: Sequence[Content], hi
     verdict = ""
     # A fault that no film of the measure's cases can show was not tried: a state is not reset where nothing happens.
     if asked and posed and any(score["of"] for score in scores):
-        verdict = ABSTAINS if 2 * len(differences) < posed or spread is None else _verdict_of_interval(spread)
+        verdict = ABSTAINS
+        if spread is not None and 2 * len(differences) >= posed:
+            verdict = WORSE if spread[1] > EQUAL else BETTER if spread[2] < -EQUAL else SAME
     why = [score["why"] for score in scores if score["why"]]
     return {
         "mean": sum(scored) / len(scored) if scored else None,
@@ -87,11 +89,6 @@ def _mean_difference_with_interval(differences: Sequence[float]) -> list[float] 
         return [middle, middle, middle]
     interval = mean_interval(differences, list(range(len(differences))))
     return [middle, *(interval or (middle, middle))]
-
-
-def _verdict_of_interval(difference: Sequence[float]) -> str:
-    _, low, high = difference
-    return WORSE if low > EQUAL else BETTER if high < -EQUAL else SAME
 
 
 def table_as_text(content: Content) -> str:

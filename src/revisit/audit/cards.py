@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from revisit.audit.results import load_saved_audit, saved_metric_audit
-from revisit.audit.schema import KindAudit, MetricAudit
+from revisit.audit.schema import Content
 
 
 def audit_lines(metric: str, version: int) -> dict[str, str]:
@@ -15,7 +15,10 @@ def audit_lines(metric: str, version: int) -> dict[str, str]:
     text_by_name = {"grid": _grid_text(), "levels": _levels_text(audit)}
     for kind, cell in audit["kinds"].items():
         claimed = " (claimed)" if cell["claimed"] else ""
-        text_by_name[kinds[kind]["title"]] = f"{_figures_text(cell)}: {cell['response']}{claimed}"
+        auc, tau = two_decimals_or_dash(cell["auc"]), two_decimals_or_dash(cell["tau"])
+        figures = "" if cell["auc"] is None else f"AUC {auc}, tau {tau}, "
+        scored = f"{figures}{cell['n']}/{cell['of']} clips scored"
+        text_by_name[kinds[kind]["title"]] = f"{scored}: {cell['response']}{claimed}"
     text_by_name |= {f"fault {number}": fault["sentence"] for number, fault in enumerate(audit["failing"], start=1)}
     return text_by_name
 
@@ -32,7 +35,7 @@ def audit_table_markdown(metric: str, version: int) -> str:
         claimed = "yes" if cell["claimed"] else ""
         text += (
             f"| {kinds[kind]['title']} | {claimed} | {two_decimals_or_dash(cell['auc'])} | "
-            f"{two_decimals_or_dash(cell['tau'])} | {_effect_text(cell)} "
+            f"{two_decimals_or_dash(cell['tau'])} | {effect_text(cell)} "
             f"| {cell['n']}/{cell['of']} | {cell['response']} |\n"
         )
     if audit["failing"]:
@@ -46,22 +49,14 @@ def _grid_text() -> str:
     return f"rendered worlds, {len(grid['seeds'])} scenes, set {grid['set']}"
 
 
-def _levels_text(audit: MetricAudit) -> str:
+def _levels_text(audit: Content) -> str:
     levels = {"truth": audit["ceiling"], "perfect memory": audit["perfect"], **audit["floors"]}
     means = [f"{name.replace('_', ' ')} {two_decimals_or_dash(level.get('mean'))}" for name, level in levels.items()]
     return f"Means: {', '.join(means)}"
 
 
-def _figures_text(cell: KindAudit) -> str:
-    if cell["auc"] is None:
-        return f"{cell['n']}/{cell['of']} clips scored"
-    return (
-        f"AUC {two_decimals_or_dash(cell['auc'])}, tau {two_decimals_or_dash(cell['tau'])}, "
-        f"{cell['n']}/{cell['of']} clips scored"
-    )
-
-
-def _effect_text(cell: KindAudit) -> str:
+def effect_text(cell: Content) -> str:
+    """The effect with one decimal, or a dash."""
     effect = cell["effect"]
     if effect is None:
         return "–"

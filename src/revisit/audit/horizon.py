@@ -15,9 +15,8 @@ from pathlib import Path
 
 from revisit.audit.grid import FPS, PERFECT, TRUTH, grid_film, render_grid, scene_name
 from revisit.audit.run import audit_plan_and_request
-from revisit.audit.schema import Content
+from revisit.audit.schema import AuditOptions, Content
 from revisit.core import METRICS, Case, UsageError
-from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4
 from revisit.media.files import write_json_lines
@@ -25,7 +24,6 @@ from revisit.results import Results
 from revisit.results.record_files import write_json
 from revisit.stats.ranks import kendall_tau
 from revisit.worlds.failures import generate
-from revisit.worlds.workers import Progress
 
 AWAY = (0, 16, 48)  # frames that the camera rests away: 0, 2 and 6 seconds on top of the turn
 STEADY = ("vanish", "colour_drift", "state_reset")
@@ -34,16 +32,7 @@ FORGOTTEN = 6.0  # seconds after which a fading model has nothing left
 
 
 def audit_horizon(
-    out: Path,
-    *,
-    set: str = "lite",
-    kinds: Sequence[str] = STEADY,
-    seeds: Sequence[int] = (0, 1, 2),
-    metrics: Sequence[str] = (),
-    workers: int | None = None,
-    fresh: bool = False,
-    rendered: Progress | None = None,
-    observed: Watching | None = None,
+    out: Path, kinds: Sequence[str], seeds: Sequence[int], options: AuditOptions = AuditOptions()
 ) -> Content:
     """Render, evaluate and return the curves; they are written to horizon.json as well."""
     if len(seeds) < 2:
@@ -51,15 +40,19 @@ def audit_horizon(
     lines: list[Content] = []
     for away in AWAY:
         folder = out / "horizon" / f"away-{away}"
-        manifest = render_grid(folder, kinds, (1.0,), seeds, away=away, workers=workers, fresh=fresh, progress=rendered)
+        manifest = render_grid(
+            folder, kinds, (1.0,), seeds, away=away,
+            workers=options.workers, fresh=options.fresh, progress=options.rendered,
+        )  # fmt: skip
         entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_fading_clip_line(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_line_for_all_gaps(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
     write_json_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
-    plan, request = audit_plan_and_request(out / "horizon", set, ("folder",), metrics)
+    plan, request = audit_plan_and_request(out / "horizon", options.set, ("folder",), options.metrics)
     run = evaluate(
-        plan, out / "horizon-run", workers=workers, fresh=fresh, progress=observed, request=request.as_json()
-    )
+        plan, out / "horizon-run", workers=options.workers, fresh=options.fresh, progress=options.observed,
+        request=request.as_json(),
+    )  # fmt: skip
     content = {
         "set": plan.observers.id,
         "fps": FPS,

@@ -45,17 +45,15 @@ def tolerance_lines(metric: str) -> list[str]:
 
 
 def _tolerance_sentences(metric: str, row: Content | None) -> list[str]:
-    other = machine_results()["metrics"].get(SHARED.get(metric, ""))
-    if row is None and other is not None:
-        return [
-            f"not measured itself; by the evidence it shares with {SHARED[metric]}, tolerance "
-            f"{_tolerance_of_row(other):g}"
-        ]
     if row is not None:
         return [f"{_measured_text(row)}; tolerance {_tolerance_of_row(row):g}"]
-    if not numeric_spread.card_lines_of_metric(metric) and not needs_frames(METRICS[metric]):
-        return [f"arithmetic on given numbers; tolerance {ARITHMETIC:g}"]
-    return [] if numeric_spread.card_lines_of_metric(metric) else [NOT_MEASURED]
+    if other := machine_results()["metrics"].get(SHARED.get(metric, "")):
+        shared = f"not measured itself; by the evidence it shares with {SHARED[metric]}"
+        return [f"{shared}, tolerance {_tolerance_of_row(other):g}"]
+    if numeric_spread.card_lines_of_metric(metric):
+        return []
+    by_arithmetic = f"arithmetic on given numbers; tolerance {ARITHMETIC:g}"
+    return [NOT_MEASURED if needs_frames(METRICS[metric]) else by_arithmetic]
 
 
 def _measured_text(row: Content) -> str:

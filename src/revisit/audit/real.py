@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled_clips
-from revisit.audit.schema import Content
+from revisit.audit.schema import AuditOptions, Content
 from revisit.audit.steadiness import count_flips, encode_crf18_clips, plan_for_clips
 from revisit.core import Case, Clip, Target
 from revisit.core.grouping import group_items
 from revisit.diagnosis.diagnose import diagnose
-from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.results import Results
 from revisit.results.record_files import write_json
@@ -34,24 +33,27 @@ def audit_real_clips(
     folders: Sequence[Path],
     out: Path,
     *,
-    set: str = "lite",
-    questions: Sequence[str] = (),
     with_flips: bool = False,
-    workers: int | None = None,
-    fresh: bool = False,
-    observed: Watching | None = None,
+    options: AuditOptions = AuditOptions(),
 ) -> Content:
     """Evaluate the clips of labelled folders; return the content of real.json.
 
     `questions` are the gates and metrics asked, by default all that the diagnosis reads.
     """
     clips = read_labelled_clips(folders)
-    cases = [_labelled_case(clip) for clip in clips]
+    cases = [
+        Case(
+            clip.name, "folder", "labelled", clip.scene, Clip(clip.clip),
+            reference=None if clip.reference is None else Clip(clip.reference),
+            target=None if clip.box is None else Target(clip.target, clip.box),
+        )
+        for clip in clips
+    ]  # fmt: skip
     encoded = out / "encoded" if with_flips else None
     if encoded is not None:
-        encode_crf18_clips(cases, encoded, workers, fresh)
-    plan = plan_for_clips(cases, folders[0], set, questions=questions, encoded=encoded)
-    run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
+        encode_crf18_clips(cases, encoded, options)
+    plan = plan_for_clips(cases, folders[0], options.set, questions=options.metrics, encoded=encoded)
+    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.observed)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
     content = {
         "set": plan.observers.id,
@@ -62,14 +64,6 @@ def audit_real_clips(
         content["flips"] = count_flips(run.results)
     write_json(out / "real.json", content)
     return content
-
-
-def _labelled_case(clip: Labelled) -> Case:
-    return Case(
-        clip.name, "folder", "labelled", clip.scene, Clip(clip.clip),
-        reference=None if clip.reference is None else Clip(clip.reference),
-        target=None if clip.box is None else Target(clip.target, clip.box),
-    )  # fmt: skip
 
 
 def compare_with_labels(clips: Sequence[Labelled], results: Results) -> Content:

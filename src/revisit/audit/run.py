@@ -18,19 +18,17 @@ from revisit.audit.analyse import analyse_grid_results
 from revisit.audit.benchmark_table import round_to_four_digits
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.audit.kind_scores import score_diagnoses
-from revisit.audit.schema import AuditContent
+from revisit.audit.schema import AuditOptions, Content
 from revisit.core import SUITES, UsageError
 from revisit.engine.parameters import default_parameters_of_plan
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.request import Request, load_observer_set
 from revisit.engine.resume import hash_of_metrics_and_gates
-from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media.files import write_text_atomically
 from revisit.results.record_files import write_json
 from revisit.results.run import Run
 from revisit.worlds.failures import FAILURES, FLOORS
-from revisit.worlds.workers import Progress
 
 STRENGTHS = (0.5, 1.0)  # and 0, which is perfect memory
 SEEDS = 4
@@ -77,26 +75,21 @@ class AuditGrid:
 def run_audit(
     out: Path,
     grid: AuditGrid,
-    *,
-    set: str = "lite",
     suites: Sequence[str] = ("folder",),
-    metrics: Sequence[str] = (),
-    workers: int | None = None,
-    fresh: bool = False,
-    rendered: Progress | None = None,
-    observed: Watching | None = None,
+    options: AuditOptions = AuditOptions(),
     command: str = "",
-) -> AuditContent:
+) -> Content:
     """Render, evaluate and analyse what is not there yet; return the content of audit.json."""
     render_grid(
         out / "grid", [*grid.failure_kinds, *grid.floors], grid.strengths, grid.scene_seeds,
         middle=grid.middle_strength_seeds, size=grid.size,
-        workers=workers, fresh=fresh, progress=rendered,
+        workers=options.workers, fresh=options.fresh, progress=options.rendered,
     )  # fmt: skip
-    plan, request = audit_plan_and_request(out / "grid", set, suites, metrics)
+    plan, request = audit_plan_and_request(out / "grid", options.set, suites, options.metrics)
     run = evaluate(
-        plan, out / "run", workers=workers, fresh=fresh, progress=observed, command=command, request=request.as_json()
-    )
+        plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.observed, command=command,
+        request=request.as_json(),
+    )  # fmt: skip
     content = analyse_run(plan, run, grid)
     write_json(out / "audit.json", content)
     return content
@@ -124,7 +117,7 @@ def audit_plan_and_request(
     return plan, Request(str(folder.resolve()), "folder", set, metrics=tuple(metric_ids), align="index", parameters=own)
 
 
-def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:
+def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> Content:
     """What the records of a run on a grid say of its metrics."""
     results = run.results
     facts = {
@@ -148,7 +141,7 @@ def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:
     }
 
 
-def save_card_results(audit_content: AuditContent) -> Path:
+def save_card_results(audit_content: Content) -> Path:
     """Write what the metrics' cards show into the package and return the file's path."""
     from revisit.audit import results
 

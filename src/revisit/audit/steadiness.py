@@ -13,9 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from revisit.audit.schema import Content
+from revisit.audit.schema import AuditOptions, Content
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, UsageError, digest
 from revisit.core.records import GATE_STATES
 from revisit.core.text import read_package_yaml
@@ -24,9 +22,8 @@ from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.signs import READ
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.request import load_observer_set
-from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
-from revisit.media import encode_mp4, open_clip
+from revisit.media import encode_mp4, open_clip, read_clip_info
 from revisit.media.perturb import WORDS as CHANGED_FRAMES
 from revisit.results import Results
 from revisit.results.record_files import write_json
@@ -39,32 +36,27 @@ DIAGNOSIS = "diagnosis"
 UNSURE = "cannot tell"
 
 
-def audit_steadiness(
-    source: Path,
-    out: Path,
-    *,
-    set: str = "lite",
-    workers: int | None = None,
-    fresh: bool = False,
-    observed: Watching | None = None,
-) -> Content:
+def audit_steadiness(source: Path, out: Path, options: AuditOptions = AuditOptions()) -> Content:
     """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json.
 
     Asked are the gates and all that the diagnosis reads, of every clip under every disturbance.
     """
     entries = list(SUITES["folder"].read(source, ()))
-    encode_crf18_clips([entry for entry in entries if isinstance(entry, Case)], out / "encoded", workers, fresh)
-    plan = plan_for_clips(entries, source, set, encoded=out / "encoded")
+    encode_crf18_clips([entry for entry in entries if isinstance(entry, Case)], out / "encoded", options)
+    plan = plan_for_clips(entries, source, options.set, encoded=out / "encoded")
     if not plan.cases:
         reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
         raise UsageError(f"{source} has no clip that can be read{reason}")
-    run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
+    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.observed)
+    failed: dict[str, str] = {}
+    for record in run.results.failures:
+        failed.setdefault(record.case.id, record.sentence)
     content = {
         "set": plan.observers.id,
         "source": str(source),
         "verdicts": count_flips(run.results),
         "unread": {entry.id: entry.reason for entry in plan.rejected},
-        "failed": first_failure_by_case(run.results),
+        "failed": failed,
     }
     write_json(out / "steadiness.json", content)
     return content
@@ -116,12 +108,10 @@ def _disturbed_reference(case: Case, name: str) -> Clip | None:
     """The reference without the frame that the clip lacks, where both have the same number of frames."""
     if case.reference is None or name not in ("first_less", "last_less"):
         return case.reference
-    try:
-        if _frame_count(case.reference) != _frame_count(case.clip):
-            return case.reference
-    except MediaError:  # told of the undisturbed clip
-        return case.reference
-    return _clip_without_end_frame(case.reference, name)
+    with suppress(MediaError):  # told of the undisturbed clip
+        if read_clip_info(case.reference).count == read_clip_info(case.clip).count:
+            return _clip_without_end_frame(case.reference, name)
+    return case.reference
 
 
 def _disturbed_phases(case: Case, name: str) -> tuple[int, int] | None:
@@ -134,14 +124,14 @@ def _disturbed_phases(case: Case, name: str) -> tuple[int, int] | None:
 def _clip_without_end_frame(clip: Clip, name: str) -> Clip:
     if name == "first_less":
         return replace(clip, start=clip.start + 1, count=None if clip.count is None else clip.count - 1)
-    return replace(clip, count=(clip.count or _frame_count(clip)) - 1)
+    return replace(clip, count=(clip.count or read_clip_info(clip).count) - 1)
 
 
-def encode_crf18_clips(cases: Sequence[Case], folder: Path, workers: int | None, fresh: bool) -> None:
+def encode_crf18_clips(cases: Sequence[Case], folder: Path, options: AuditOptions) -> None:
     """Make the files of the disturbance `crf18` that are not there yet."""
     places = [(case.clip, _encoded_path(case, folder)) for case in cases]
-    todo = [(clip, path) for clip, path in places if fresh or not path.exists()]
-    run_in_processes(_encode_crf18, todo, workers, len(todo), None)
+    todo = [(clip, path) for clip, path in places if options.fresh or not path.exists()]
+    run_in_processes(_encode_crf18, todo, options.workers, len(todo), None)
 
 
 def _encode_crf18(job: tuple[Clip, Path], tell: StepCallback) -> None:
@@ -150,21 +140,6 @@ def _encode_crf18(job: tuple[Clip, Path], tell: StepCallback) -> None:
     with suppress(MediaError), open_clip(clip) as stream:
         height, width = stream.info.height // 2 * 2, stream.info.width // 2 * 2
         encode_mp4(path, (frame.rgb[:height, :width] for frame in stream), fps=stream.info.fps, crf=18)
-
-
-def _frame_count(clip: Clip) -> int:
-    with open_clip(clip, wanted=np.arange(0)) as stream:
-        return stream.info.count
-
-
-def first_failure_by_case(results: Results) -> dict[str, str]:
-    """Case -> the first reason why something of it failed."""
-    failed: dict[str, str] = {}
-    for case in results.cases:
-        for record in results.of(case).values():
-            if record.failed and case.id not in failed:
-                failed[case.id] = record.sentence
-    return failed
 
 
 def count_flips(results: Results) -> dict[str, Content]:

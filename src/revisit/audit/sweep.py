@@ -9,7 +9,6 @@ Rank stability is Kendall's tau-b against the default value: over models (their 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,10 +46,10 @@ class Parameter:
 
     def overrides_for(self, value: Any) -> Parameters:
         """What takes the place of the protocol's parameters at one of the values."""
-        overrides: dict[str, dict[str, object]] = defaultdict(dict)
+        overrides: dict[str, dict[str, object]] = {}
         for (owner, name), one in zip(self.targets, self.value_of_each_target(value), strict=True):
-            overrides[owner][name] = one
-        return dict(overrides)
+            overrides.setdefault(owner, {})[name] = one
+        return overrides
 
     def value_of_each_target(self, value: Any) -> tuple[Any, ...]:
         """The value of each parameter."""
@@ -109,13 +108,11 @@ def sweep_parameter(
     standing = _default_value(default, parameter)
     values = [standing, *(value for value in parameter.values if value != standing)]
     plans = [default, *(make_plan(parameter.overrides_for(value)) for value in values[1:])]
-    touched = [
-        metric.id
-        for metric in default.metrics
-        if any(
-            _metric_protocol_facts(plan, metric.id) != _metric_protocol_facts(default, metric.id) for plan in plans[1:]
-        )
+    facts = [
+        {metric.id: protocol_facts(metric, plan.observers, plan.parameters) for metric in default.metrics}
+        for plan in plans
     ]
+    touched = [id for id, usual in facts[0].items() if any(one[id] != usual for one in facts)]
     if len(plans) > 1 and not touched:
         raise UsageError(f"no chosen metric depends on {parameter}; choose others with --metric")
     at: list[Results] = []
@@ -160,10 +157,6 @@ def _default_value(plan: Plan, parameter: Parameter) -> Any:
                     f"{owner}.{name} is {usual!r} by default; {one!r} is not a {parameter_type_name(usual)}"
                 )
     return standing if len(standing) > 1 else standing[0]
-
-
-def _metric_protocol_facts(plan: Plan, metric: str) -> Any:
-    return protocol_facts(METRICS[metric], plan.observers, plan.parameters)
 
 
 def _compare_with_default(before: Results, after: Results, metric: str) -> Content:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from revisit.audit.cards import two_decimals_or_dash
-from revisit.audit.schema import AuditContent, CellJson, Content, KindAudit
+from revisit.audit.schema import Content
 from revisit.core.grouping import group_items
 from revisit.core.text import join_names, read_package_yaml
 from revisit.results import Cell
@@ -16,7 +16,7 @@ CELL = 5
 PROBLEMS: Mapping[str, str] = read_package_yaml("revisit.audit", "words.yaml")["problems"]
 
 
-def audit_text(audit: AuditContent) -> str:
+def audit_text(audit: Content) -> str:
     """Metrics down, failures across, the AUC of each; then the diagonal and the metrics that fail."""
     grid, kinds, metrics = audit["grid"], list(audit["kinds"]), audit["metrics"]
     short = abbreviate_kinds(kinds)
@@ -42,23 +42,23 @@ def audit_text(audit: AuditContent) -> str:
     return "\n".join(lines)
 
 
-def problems_by_meaning(audit: AuditContent) -> dict[str, list[Content]]:
+def problems_by_meaning(audit: Content) -> dict[str, list[Content]]:
     """What is wrong -> the metrics that do it, with a sentence on each."""
     problems = group_items(audit["failing"], lambda entry: entry["problem"])
     return {meaning: problems[problem] for problem, meaning in PROBLEMS.items() if problem in problems}
 
 
-def metrics_fooled_by_frozen_camera(audit: AuditContent) -> list[str]:
+def metrics_fooled_by_frozen_camera(audit: Content) -> list[str]:
     """The metrics of memory that a frozen camera fools."""
     return [entry["metric"] for entry in audit["failing"] if entry["problem"] == "frozen camera scored as memory"]
 
 
-def unasked_metrics_by_reason(audit: AuditContent) -> dict[str, list[str]]:
+def unasked_metrics_by_reason(audit: Content) -> dict[str, list[str]]:
     """Reason -> everything that was not asked for it."""
     return group_items(audit["not_asked"], lambda metric_id: audit["not_asked"][metric_id])
 
 
-def auc_cell_text(cell: KindAudit) -> str:
+def auc_cell_text(cell: Content) -> str:
     """Six characters: the AUC, in brackets where it is claimed, starred where it follows the strength."""
     if cell["response"] in ("unscored", "no clips"):
         inside = "."
@@ -67,7 +67,7 @@ def auc_cell_text(cell: KindAudit) -> str:
     return f"{f'[{inside}]' if cell['claimed'] else inside + ' ':>{CELL + 1}}"
 
 
-def responding_metric_lines(audit: AuditContent) -> list[str]:
+def responding_metric_lines(audit: Content) -> list[str]:
     """Which metrics respond to each failure in the order of its strength."""
     rows = audit["diagonal"]
     passed = sum(row["passes"] for row in rows.values())
@@ -83,7 +83,7 @@ def responding_metric_lines(audit: AuditContent) -> list[str]:
     return lines
 
 
-def failing_metric_lines(audit: AuditContent) -> list[str]:
+def failing_metric_lines(audit: Content) -> list[str]:
     """The metrics that do not do what they claim, by what is wrong."""
     lines = []
     for meaning, entries in problems_by_meaning(audit).items():
@@ -111,44 +111,34 @@ def abbreviate_kinds(kinds: Sequence[str]) -> dict[str, str]:
 def sweep_table(sweep: Content) -> str:
     """Models down, values across, for each metric that depends on the parameter; then the taus of each value."""
     rows = sweep["rows"]
-    heads = [_truncate(f"{row['value']}{' *' if row['default'] else ''}", 17) for row in rows]
-    width = max([12, *map(len, sweep["models"])])
+    heads = ["", *(f"{row['value']}{' *' if row['default'] else ''}" for row in rows)]
     lines = [f"{sweep['parameter']} (default {sweep['default']}), suite {sweep['suite']}, {sweep['cases']} clips"]
     for metric_id, metric in sweep["metrics"].items():
         cells = [row["metrics"][metric_id] for row in rows]
-        lines += [
-            "",
-            f"{metric['title']} ({metric_id}) {direction_arrow(metric['higher_is_better'])}: mean (scored/all)",
-        ]
-        lines.append(f"  {'':<{width}}" + "".join(f"{head:>18}" for head in heads))
-        for model in sweep["models"]:
-            means = "".join(f"{_mean_text(cell['models'][model]):>18}" for cell in cells)
-            lines.append(f"  {_truncate(model, width):<{width}}{means}")
-        stability = {"models": [cell["tau_models"] for cell in cells], "clips": [cell["tau_clips"] for cell in cells]}
-        for name, taus in stability.items():
-            lines.append(f"  {f'tau, {name}':<{width}}" + "".join(f"{two_decimals_or_dash(tau):>18}" for tau in taus))
+        arrow = direction_arrow(metric["higher_is_better"])
+        lines += ["", f"{metric['title']} ({metric_id}) {arrow}: mean (scored/all)"]
+        table = [[model, *(_mean_text(cell["models"][model]) for cell in cells)] for model in sweep["models"]]
+        for name in ("models", "clips"):
+            table.append([f"tau, {name}", *(two_decimals_or_dash(cell[f"tau_{name}"]) for cell in cells)])
+        lines += _aligned_lines([heads, *table], indent="  ")
     return "\n".join([*lines, "", f"  * default. {sweep['read']}."])
 
 
 def steadiness_table(steadiness: Content) -> str:
     """Verdicts down: how often each flipped, its interval, how often it could not be told; then the flips."""
-    lines = [
-        f"{'verdict':<16}{'clips':>7}{'disturbed':>11}{'flips':>7}{'rate':>8}{'95 % interval':>18}{'cannot tell':>13}"
-    ]
+    table = [["verdict", "clips", "disturbed", "flips", "rate", "95 % interval", "cannot tell"]]
+    flips = []
     for name, row in steadiness["verdicts"].items():
         low, high = row["interval"] or (0.0, 1.0)
-        undecided = f"{row['untold']}/{row['asked']}"
-        lines.append(
-            f"{name:<16}{row['clips']:>7}{row['tried']:>11}{len(row['flips']):>7}{row['rate']:>8.1%}"
-            f"{f'{low:.1%} to {high:.1%}':>18}{undecided:>13}"
-        )
-    for name, row in steadiness["verdicts"].items():
+        counts = [row["clips"], row["tried"], len(row["flips"]), f"{row['rate']:.1%}", f"{low:.1%} to {high:.1%}"]
+        table.append([name, *map(str, counts), f"{row['untold']}/{row['asked']}"])
         for flip in row["flips"]:
             turned = "; ".join(
                 f"{topic + ': ' if topic else ''}{before} → {after}"
                 for topic, (before, after) in flip["from_to"].items()
             )
-            lines.append(f"  {name}, {flip['case']}, {flip['disturbed']}: {turned}")
+            flips.append(f"  {name}, {flip['case']}, {flip['disturbed']}: {turned}")
+    lines = [*_aligned_lines(table), *flips]
     lines += [f"  not read: {id}: {reason}" for id, reason in steadiness["unread"].items()]
     lines += [f"  failed, and not counted: {id}: {reason}" for id, reason in steadiness["failed"].items()]
     return "\n".join(lines)
@@ -157,21 +147,17 @@ def steadiness_table(steadiness: Content) -> str:
 def real_table(content: Content) -> str:
     """The target gate against people, by kind, and whatever else was labelled."""
     target = content["target"]
-    lines = [
-        f"target gate with the set {content['set']}, against {target['all']['clips']['n']} clear labels",
-        f"{'kind':<22}{'clips':>6}{'right':>7}{'wrong':>7}{'undecided':>11}{'wrong, 95 %':>18}{'scenes wrong':>15}",
-    ]
+    table = [["kind", "clips", "right", "wrong", "undecided", "wrong, 95 %", "scenes wrong"]]
     rows_by_kind = {kind or "(none)": row for kind, row in target["kinds"].items()}
     rows_by_kind |= {f"in {source}": row for source, row in target["sources"].items()}
     rows_by_kind |= {"target really hides": target["hides"], "all": target["all"]}
     for name, row in {**rows_by_kind, "always 'never hidden'": target["always never hidden"]}.items():
         clips, scenes = row["clips"], row["scenes"]
         low, high = clips["wrong_interval"] or (0.0, 1.0)
-        between = f"{low:.0%} to {high:.0%}"
-        lines.append(
-            f"{_truncate(name, 21):<22}{clips['n']:>6}{clips['right']:>7}{clips['wrong']:>7}{clips['undecided']:>11}"
-            f"{between:>18}{scenes['wrong']:>9} of {scenes['n']}"
-        )
+        counts = [str(clips[count]) for count in ("n", "right", "wrong", "undecided")]
+        table.append([name, *counts, f"{low:.0%} to {high:.0%}", f"{scenes['wrong']} of {scenes['n']}"])
+    lines = [f"target gate with the set {content['set']}, against {target['all']['clips']['n']} clear labels"]
+    lines += _aligned_lines(table)
     for label, counts in target["confusion"].items():
         answers = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items(), key=lambda item: -item[1]))
         lines.append(f"people say {label!r} ({sum(counts.values())}): {answers or 'no clip'}")
@@ -206,17 +192,21 @@ def horizon_table(horizon: Content) -> str:
     ]
     for metric_id, curve in horizon["curves"].items():
         gaps = next(iter(curve["models"].values()))["points"]
-        lines += ["", f"{curve['title']} ({metric_id})"]
-        lines.append(f"  {'model':<16}" + "".join(f"{point['gap']:>13.1f} s" for point in gaps) + f"{'tau in gap':>14}")
+        table = [["model", *(f"{point['gap']:.1f} s" for point in gaps), "tau in gap"]]
         for model, facts in curve["models"].items():
-            text = f"  {_truncate(model, 15):<16}" + "".join(f"{_mean_text(point):>15}" for point in facts["points"])
-            lines.append(text + f"{two_decimals_or_dash(facts['tau']):>14}")
+            table.append([model, *map(_mean_text, facts["points"]), two_decimals_or_dash(facts["tau"])])
+        lines += ["", f"{curve['title']} ({metric_id})", *_aligned_lines(table, indent="  ")]
     return "\n".join(lines)
 
 
-def _mean_text(cell: CellJson) -> str:
+def _aligned_lines(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    """The rows of a table; columns as wide as they need to be, all but the first aligned to the right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [
+        f"{indent}{name:<{first}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, others, strict=True))
+        for name, *cells in rows
+    ]
+
+
+def _mean_text(cell: Content) -> str:
     return cell_text(Cell.from_json(cell), interval=False)
-
-
-def _truncate(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -66,6 +66,7 @@ def audit(
     from revisit.audit import horizon as intervals
     from revisit.audit import page, run, steadiness, text
     from revisit.audit import real as real_clips
+    from revisit.audit.schema import AuditOptions
     from revisit.audit.situations import render_situations
     from revisit.core import GATES, METRICS, SUITES
     from revisit.core.text import split_commas
@@ -88,30 +89,23 @@ def audit(
     grid = run.AuditGrid(
         tuple(split_commas([kinds])), tuple(map(_parse_strength, split_commas([strengths]))), seeds, first_seed
     )
-    settings: dict[str, Any] = {
-        "set": observer_set, "workers": workers, "fresh": fresh, "observed": console.make_progress_display(quiet)
-    }  # fmt: skip
-    on_worlds = {"metrics": metric, "rendered": None if quiet else console.Counter("rendered"), **settings}
-    findings: Any
+    counter = None if quiet else console.Counter("rendered")
+    how = AuditOptions(observer_set, metric, workers, fresh, counter, console.make_progress_display(quiet))
     with console.exit_on_interrupt(out):
         if situations:
             real = [render_situations(out / "situations", grid.scene_seeds, fresh=fresh)]
         if real:
-            findings = real_clips.audit_real_clips(
-                real, out / "real", questions=metric, with_flips=with_flips, **settings
-            )
+            findings = real_clips.audit_real_clips(real, out / "real", with_flips=with_flips, options=how)
             file, table = out / "real" / "real.json", text.real_table(findings)
         elif steady is not None:
-            findings = steadiness.audit_steadiness(steady, out / "steadiness", **settings)
+            findings = steadiness.audit_steadiness(steady, out / "steadiness", how)
             file, table = out / "steadiness" / "steadiness.json", text.steadiness_table(findings)
         elif horizon:
-            findings = intervals.audit_horizon(
-                out, kinds=grid.kinds or intervals.STEADY, seeds=grid.scene_seeds, **on_worlds
-            )
+            findings = intervals.audit_horizon(out, grid.kinds or intervals.STEADY, grid.scene_seeds, how)
             file, table = page.write_horizon_page(out, findings), text.horizon_table(findings)
         else:
             command = shlex.join(["revisit", *sys.argv[1:]])
-            findings = run.run_audit(out, grid, suites=suite, command=command, **on_worlds)
+            findings = run.run_audit(out, grid, suite, how, command)
             file, table = page.write_audit_page(out, findings), text.audit_text(findings)
             if save_results:
                 console.print_to_stderr(f"results for the cards: {run.save_card_results(findings)}")

@@ -48,7 +48,7 @@ def describe(
     json: bool = JSON,
 ) -> None:
     """Count what a dataset holds, as tables and figures. Categories, lengths, trajectories and gaps."""
-    from revisit.report.histogram import histogram_svg
+    from revisit.report.plots import histogram_svg
 
     name, tools = _suite_and_dataset_tools(data, suite)
     contents = tools.describe(data)

@@ -214,7 +214,7 @@ def trend(
     from dataclasses import asdict
 
     from revisit.core import UsageError, import_registering_modules
-    from revisit.report.trend import trend_svg
+    from revisit.report.plots import trend_svg
     from revisit.results.checkpoints import choose_checkpoints
     from revisit.results.display import score_title
     from revisit.results.trend import coverage_of_points, has_scores_or_coverage_change, score_trends

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +123,7 @@ def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> N
     if not runs:
         clips = dict.fromkeys(facts.facts if file else published_model_facts().facts)
     if json:
-        measurements = {name: asdict(clip) if clip else None for name, clip in clips.items()}
-        console.print_json({name: {**facts.facts_of(name), "measured": clip} for name, clip in measurements.items()})
+        console.print_json({name: {**facts.facts_of(name), "measured": clip} for name, clip in clips.items()})
         return
     console.print_table(HEADS, [[name, *_model_fact_cells(facts.facts_of(name), clip)] for name, clip in clips.items()])
 
@@ -140,7 +138,7 @@ def _model_fact_cells(facts: Mapping[str, Any], clip: Any) -> list[str]:
         facts.get("backbone", ""),
         f"{facts['parameters']:g} B" if facts.get("parameters") else "",
         _clip_format_text(size[0], size[1], facts.get("fps"), facts.get("frames")) if size else "",
-        _clip_format_text(clip.width, clip.height, clip.fps, clip.frames) if clip else "",
+        _clip_format_text(**clip) if clip else "",
         _clip_cost_text(facts.get("cost", {})),
         str(facts.get("source", "")),
     ]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import RevisitError, UsageError
+from revisit.core.optional import import_optional
 from revisit.core.text import count_and_noun
 from revisit.labels import forms
 from revisit.labels.export import project_export_files
@@ -29,7 +30,7 @@ from revisit.labels.queue import ItemQueue, is_swapped
 from revisit.labels.store import Rater, Store, StoreUnavailable
 from revisit.labels.tables import rater_rows
 from revisit.web.media import media_response
-from revisit.web.server import Rates, import_optional, static_files
+from revisit.web.server import Rates, static_files
 from revisit.web.templates import template_environment
 
 Endpoint = Callable[[Any], Awaitable[Any]]

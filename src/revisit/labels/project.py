@@ -133,8 +133,8 @@ def make_project(
                 broken.add(case_id)
                 warned(f"left out: {clip_title(case_id)}: {error}")
                 continue
-            name = secrets.token_urlsafe(12)
-            shots[case_id] = ShownClip(name, playable.fps, playable.frames, playable.width, playable.height)
+            name, info = secrets.token_urlsafe(12), playable.info
+            shots[case_id] = ShownClip(name, info.fps, info.count, info.width, info.height)
             files[name] = playable.path.resolve()
         if not broken & set(used):
             break

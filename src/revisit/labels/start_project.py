@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core import UsageError
+from revisit.core.optional import import_optional
 from revisit.core.text import convert_read_errors, count_and_noun
 from revisit.labels.app import RaterPages
 from revisit.labels.label import read_label_files
@@ -23,7 +24,7 @@ from revisit.labels.project import (
     set_rater_count,
 )
 from revisit.labels.store import Store
-from revisit.web.server import ListenAddress, import_optional, require_token_if_public, serve_until_interrupted
+from revisit.web.server import ListenAddress, require_token_if_public, serve_until_interrupted
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 from revisit.core import UsageError
-from revisit.web.server import import_optional
+from revisit.core.optional import import_optional
 
 HOLD = 30 * 60  # seconds for which an item that was shown is kept for its rater
 TABLES = (files(__package__) / "schema.sql").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from revisit.media.array_clip import why_picture_arrays_are_no_clip
 from revisit.media.clip_files import ARRAY_SUFFIXES, CLIP_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_clip_file
-from revisit.media.decode import open_clip
+from revisit.media.decode import ClipStream, FrameSelection, open_clip, read_clip_info
 from revisit.media.digest import clip_digest, file_digest
 from revisit.media.encode import encode_mp4, write_picture
 from revisit.media.frame_count import frame_count_in_mp4_index, frame_size_in_mp4_index

@@ -51,6 +51,12 @@ def open_clip(clip: Clip, limits: Limits = Limits(), wanted: FrameSelection = No
     return ClipStream(clip, limits, wanted)
 
 
+def read_clip_info(clip: Clip) -> ClipInfo:
+    """Size, rate and length of a clip, of which no frame is decoded."""
+    with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
+        return stream.info
+
+
 def _open_array_clip(clip: Clip, limits: Limits, wanted: FrameSelection) -> FramesInMemory:
     """The frames of a npy or npz file, which needs no decoder."""
     with raise_media_errors_naming_file(clip.path):

@@ -75,7 +75,7 @@ class ClipEntry:
             "phases": [
                 [kind, first, last] for lane in self._phase_lanes()[-1:] for kind, _, first, last in lane["phases"]
             ],
-            "found": [self._finding_label(question) for question in self.pages.gates],
+            "found": [finding and finding["label"] for finding in map(self._finding_content, self.pages.gates)],
             "words": diagnosis["words"] if diagnosis else None,
             "scores": [self._held_score(question) for question in self.pages.cards],
             "failure": self.first_failure_sentence,
@@ -109,8 +109,9 @@ class ClipEntry:
     def moment_pictures(self, metric: str, frame: int | None) -> list[Context]:
         """Two pictures: what should be there, by the truth or as it was before, and what is."""
         series = self._read_series(metric)
-        row = None if series is None or frame is None else _row_of_frame(series, frame)
-        other = None if series is None or row is None else _paired_frame(series, row)
+        other = None
+        if series is not None and frame in (frames := series["frame"].astype(int).tolist()):
+            other = _paired_frame(series, frames.index(frame))
         paired = metric in self.pages.cards and self.pages.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
         if self.reference_film is not None and (other is None or paired):
@@ -135,10 +136,6 @@ class ClipEntry:
 
     def _facts_of_question(self, question: str) -> Mapping[str, object]:
         return self.records[question].facts if question in self.records else {}
-
-    def _finding_label(self, gate: str) -> str | None:
-        record = self.records.get(gate)
-        return None if record is None or record.failed else finding_text(record)
 
     def _finding_content(self, gate: str) -> Context | None:
         record = self.records.get(gate)
@@ -294,12 +291,6 @@ def _write_strip_pictures(film: FilmStrip | None, pages: RunPages) -> Context | 
     film.write_pictures(frames, pages.videos)
     size = {"width": int(film.pictures.width), "height": int(film.pictures.height)}
     return {**size, "name": film.name, "frames": frames}
-
-
-def _row_of_frame(series: Series, frame: int) -> int | None:
-    """The row of a frame, or None."""
-    rows = np.flatnonzero(series["frame"].astype(int) == frame)
-    return int(rows[0]) if len(rows) else None
 
 
 def _paired_frame(series: Series, row: int) -> int | None:

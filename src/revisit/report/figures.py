@@ -5,16 +5,16 @@ Every text is only text: names with dollars, markup or control characters are sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
-from revisit.core import METRICS, Case, MissingPrerequisite, Rejected, UsageError
+from revisit.core import METRICS, Case, UsageError
 from revisit.core.grouping import group_items
+from revisit.core.optional import import_optional
 from revisit.core.text import printable_text
 from revisit.results import Cell, Results
 from revisit.results.cells import range_limits_of_metric
@@ -32,17 +32,10 @@ LONG_SIDE = 320  # of a picture in a strip
 
 def load_pyplot() -> Any:
     """pyplot without a screen, set up so that the same numbers give the same file and every text stays text."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingPrerequisite(
-            "matplotlib is not installed; `pip install 'revisit-bench[figures]'` brings it"
-        ) from None
+    matplotlib = import_optional("matplotlib", "figures")
     matplotlib.use("Agg")
     matplotlib.rcParams.update(matplotlib.rc_params_from_file(STYLE, use_default_template=False))
-    import matplotlib.pyplot
-
-    return matplotlib.pyplot
+    return import_optional("matplotlib.pyplot", "figures")
 
 
 def save_figure(figure: Any, path: Path) -> None:
@@ -231,7 +224,7 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
         if not both:
             continue
         points = np.array(list(both.values()), float)
-        part = part.only(partial(_is_one_of, both))
+        part = part.only(lambda entry, ids=both: entry.id in ids)  # type: ignore[misc]
         color = PALETTE[place % len(PALETTE)]
         axes.scatter(points[:, 0], points[:, 1], s=10, color=color, alpha=0.35, linewidths=0)
         cells = part.cell(first), part.cell(second)
@@ -244,10 +237,6 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
     axes.set_ylabel(printable_text(score_title_with_arrow(second)))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
-
-
-def _is_one_of(ids: Container[str], entry: Case | Rejected) -> bool:
-    return entry.id in ids
 
 
 def _error_bar_lengths(cell: Cell) -> list[list[float]] | None:
@@ -329,10 +318,9 @@ def film_strip_figure(
 
 def film_strip_columns(case: Case, count: int, extra: Iterable[int] = ()) -> list[tuple[str, int]]:
     """Columns of a strip: frames in each phase where the phases are known, else spaced from first to last."""
-    from revisit.media import open_clip
+    from revisit.media import read_clip_info
 
-    with open_clip(case.clip, wanted=np.zeros(0, int)) as stream:
-        last = stream.info.count - 1
+    last = read_clip_info(case.clip).count - 1
     frames = {int(frame) for frame in np.round(np.linspace(0, last, count))}
     frames |= {min(max(int(frame), 0), last) for frame in extra}
 

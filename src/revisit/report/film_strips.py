@@ -9,12 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Clip, MediaError
+from revisit.core import EVIDENCE, Clip, MediaError
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.report.videos import Videos
 
 SHOTS = 12
+JUDGES = ("judge_answers", "probe_answers", "trigger_answer", "progress_ratings", "judgeability")
+SHOWN = {
+    *("thumbnails", "frame_facts", "target_track", "object_region", "object_masks", "pair_matches", "geometry_track"),
+    *("judge_frames", *JUDGES),
+}  # all evidence that a scene is made from; `incremental` checks that it is there
 GONE = "The small pictures of this clip are no longer in the evidence cache; run the same eval command again."
 
 
@@ -45,9 +50,8 @@ class FilmStrip:
     def write_pictures(self, frames: Iterable[int], videos: Videos) -> None:
         """Keep the pictures of these frames as JPEG files, once each."""
         for frame in frames:
-            videos.keep_picture(
-                self.picture_address(frame), partial(self.pictures.picture, self._row_nearest_to(frame))
-            )
+            picture = partial(self.pictures.picture, self._row_nearest_to(frame))
+            videos.keep_picture(self.picture_address(frame), picture)
 
     def _row_nearest_to(self, frame: int) -> int:
         return int(np.abs(self.pictures.index - frame).argmin())
@@ -58,15 +62,13 @@ Clock = dict[str, Any]  # `frames`, `fps` and `size` (width, height) of a clip
 
 def load_film_strip(evidence: Mapping[str, str], cache: EvidenceCache) -> FilmStrip | None:
     """The film of a clip or reference by the keys of its evidence; None where the cache has lost it, or it has none."""
-    key = safe_evidence_key(evidence, "thumbnails")
-    pictures = cache.load(Thumbnails, key) if key else None
-    return FilmStrip(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
+    pictures: Thumbnails | None = load_evidence_or_none("thumbnails", evidence, cache)
+    return FilmStrip(pictures, evidence["thumbnails"][:16]) if pictures is not None and len(pictures.index) else None
 
 
 def load_clip_clock(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:
     """Number of frames, frame rate and size of a clip, if its facts are in the cache."""
-    key = safe_evidence_key(evidence, "frame_facts")
-    facts = cache.load(FrameFacts, key) if key else None
+    facts: FrameFacts | None = load_evidence_or_none("frame_facts", evidence, cache)
     if facts is None or not len(facts.index):
         return None
     return _make_clock(int(facts.index[-1]) + 1, float(facts.fps), int(facts.width), int(facts.height))
@@ -75,11 +77,10 @@ def load_clip_clock(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock 
 @lru_cache(maxsize=4096)
 def read_file_clock(clip: Clip) -> Clock | None:
     """The same from the file itself, of which no frame is decoded; None where it cannot be read."""
-    from revisit.media import open_clip
+    from revisit.media import read_clip_info
 
     try:
-        with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
-            info = stream.info
+        info = read_clip_info(clip)
     except (MediaError, OSError):
         return None
     return _make_clock(info.count, info.fps, info.width, info.height) if info.count else None
@@ -93,3 +94,10 @@ def safe_evidence_key(evidence: Mapping[str, str], kind: str) -> str | None:
     """The address of a piece of evidence; anything that is not a plain hash would lead out of the cache."""
     key = evidence.get(kind)
     return key if isinstance(key, str) and key.isascii() and key.isalnum() else None
+
+
+def load_evidence_or_none(kind: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
+    """The evidence of a kind, which a benchmark may have brought; None where there is none."""
+    assert kind in SHOWN
+    key = safe_evidence_key(evidence, kind)
+    return cache.load(EVIDENCE[kind], key) if key and kind in EVIDENCE else None

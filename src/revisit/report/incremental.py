@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,12 +20,10 @@ import revisit
 from revisit.core import digest
 from revisit.core.text import parse_json
 from revisit.media.files import atomic_write_path
-from revisit.report.overlays import SHOWN
+from revisit.report.film_strips import SHOWN
+from revisit.report.pages import PageScene, RunPages
+from revisit.results.record_files import RecordLines
 from revisit.web.templates import Context
-
-if TYPE_CHECKING:
-    from revisit.report.pages import PageScene, RunPages
-    from revisit.results.record_files import RecordLines
 
 NAME = "made.json"
 ROOMS = ("core", "evidence", "media", "report", "results", "web")  # whose code decides what a scene looks like
@@ -47,7 +44,7 @@ def addresses_of_page_files(folder: Path) -> set[str]:
     return {*_addresses_of_files(folder, "frames"), *_addresses_of_files(folder, "scenes")}
 
 
-def take_intact_scene_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, ScenePart]:
+def take_intact_scene_parts(folder: Path, basis: str, there: Set[str]) -> dict[str, ScenePart]:
     """Scenes of an earlier page that are whole, by key; none where the page was made on another basis."""
     path = folder / NAME
     try:
@@ -59,11 +56,8 @@ def take_intact_scene_parts(folder: Path, basis: str, there: Collection[str]) ->
         return {}
     sizes = {entry.name: entry.stat().st_size for entry in os.scandir(folder / "scenes")}
     parts = {key: ScenePart(**{**part, "pictures": tuple(part["pictures"])}) for key, part in content["scenes"].items()}
-
-    def is_intact(key: str, part: ScenePart) -> bool:
-        return sizes.get(f"{key}.js") == part.size and all(picture in there for picture in part.pictures)
-
-    return {key: part for key, part in parts.items() if is_intact(key, part)}
+    whole = {key for key, part in parts.items() if sizes.get(f"{key}.js") == part.size and there >= {*part.pictures}}
+    return {key: parts[key] for key in whole}
 
 
 def write_scene_parts(folder: Path, basis: str, parts: Mapping[str, ScenePart]) -> None:
@@ -83,14 +77,8 @@ def remove_page_files(folder: Path, addresses: Iterable[str]) -> None:
 
 def digest_shared_by_scenes(pages: RunPages) -> str:
     """What all scenes are made from: the code, the cards of what is asked, and where things lie."""
-    facts = [
-        pages.cards,
-        pages.gates,
-        pages.facts["protocol"]["align"],
-        str(pages.cache.root),
-        str(pages.videos.folder),
-    ]
-    return digest([_page_code_digest(), *facts], 40)
+    places = [pages.facts["protocol"]["align"], str(pages.cache.root), str(pages.videos.folder)]
+    return digest([_page_code_digest(), pages.cards, pages.gates, *places], 40)
 
 
 def missing_unit_files(pages: RunPages) -> set[str]:

@@ -10,11 +10,10 @@ from itertools import count
 from revisit.core.text import printable_text, read_package_yaml
 from revisit.media.text_files import csv_text
 from revisit.results.display import direction_arrow
-from revisit.results.leaderboards import Board, BoardColumn, BoardRow, mark_best_and_second_rows, sort_rows_best_first
+from revisit.results.leaderboards import Board, BoardColumn, mark_best_and_second_rows, sort_rows_best_first
 
-LATEX = read_package_yaml(
-    "revisit.report", "latex.yaml"
-)  # character -> how it is written, where a backslash will not do
+# character -> how it is written, where a backslash will not do
+LATEX = read_package_yaml("revisit.report", "latex.yaml")
 CSV_COLUMNS = (
     "board", "protocol", "source", "model", "column", "metric", "column_protocol", "value", "n", "of", "low", "high",
     "reason",
@@ -29,18 +28,12 @@ def title_with_arrow(column: BoardColumn) -> str:
 def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -> str:
     """A section with a table per board; the best of a column is bold, the second underlined."""
     parts = []
+    marks = {"best": "**{}**", "second": "<u>{}</u>"}
     for board in boards:
-        rows = sort_rows_best_first(board, by)
+        heads, *rows = _table_texts(board, by, marks, _escape_markdown, interval)
         lines = [f"### {_escape_markdown(board.title)}", "", f"Protocol: {_escape_markdown(board.protocol)}", ""]
-        lines.append(
-            f"| model | source | {' | '.join(_escape_markdown(title_with_arrow(column)) for column in board.columns)} |"
-        )
-        lines.append("|:---|:---|" + "---:|" * len(board.columns))
-        marks = {"best": "**{}**", "second": "<u>{}</u>"}
-        for row, cells in zip(
-            rows, _cell_texts_with_marks(board, rows, marks, _escape_markdown, interval), strict=True
-        ):
-            lines.append(f"| {_escape_markdown(row.label)} | {_escape_markdown(row.source)} | {' | '.join(cells)} |")
+        lines += [f"| model | source | {' | '.join(heads)} |", "|:---|:---|" + "---:|" * len(heads)]
+        lines += [f"| {' | '.join(row)} |" for row in rows]
         parts.append("\n".join([*lines, *(["", _escape_markdown(board.note)] if board.note else [])]))
     return "\n\n".join(parts) + "\n"
 
@@ -48,19 +41,14 @@ def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -
 def as_latex(boards: Sequence[Board], by: str = "", interval: bool = False) -> str:
     """A table environment per board, with caption and label, best bold and second underlined; needs booktabs."""
     parts = []
+    marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
     for board, label in zip(boards, _latex_labels(boards), strict=True):
-        rows = sort_rows_best_first(board, by)
+        heads, *rows = _table_texts(board, by, marks, _escape_latex, interval)
         caption = ". ".join(part for part in (board.title, f"Protocol: {board.protocol}", board.note) if part)
         lines = [r"\begin{table}", r"\centering", rf"\caption{{{_escape_latex(caption)}}}", rf"\label{{{label}}}"]
-        lines += [rf"\begin{{tabular}}{{ll{'r' * len(board.columns)}}}", r"\toprule"]
-        lines.append(
-            " & ".join(["Model", "Source", *(_escape_latex(title_with_arrow(column)) for column in board.columns)])
-            + r" \\"
-        )
-        lines.append(r"\midrule")
-        marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
-        for row, cells in zip(rows, _cell_texts_with_marks(board, rows, marks, _escape_latex, interval), strict=True):
-            lines.append(" & ".join([_escape_latex(row.label), _escape_latex(row.source), *cells]) + r" \\")
+        lines += [rf"\begin{{tabular}}{{ll{'r' * len(heads)}}}", r"\toprule"]
+        lines += [" & ".join(["Model", "Source", *heads]) + r" \\", r"\midrule"]
+        lines += [" & ".join(row) + r" \\" for row in rows]
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]))
     return "\n\n".join(parts) + "\n"
 
@@ -80,18 +68,21 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
     return csv_text(CSV_COLUMNS, lines, "\n")
 
 
-def _cell_texts_with_marks(
-    board: Board, rows: Sequence[BoardRow], marks: Mapping[str, str], clean: Callable[[str], str], interval: bool
+def _table_texts(
+    board: Board, by: str, marks: Mapping[str, str], clean: Callable[[str], str], interval: bool
 ) -> list[list[str]]:
-    """Cells of all rows as text, the best and the second of each column marked; `interval` adds both ends."""
-    marks_of = {column.key: mark_best_and_second_rows(board, rows, column) for column in board.columns}
-    rows_of_text: list[list[str]] = []
-    for place, row in enumerate(rows):
-        rows_of_text.append([])
-        for column in board.columns:
-            pattern = marks.get(marks_of[column.key].get(place, ""), "{}")
-            rows_of_text[-1].append(pattern.format(clean(row.cell(column).to_text(column.decimals, interval))))
-    return rows_of_text
+    """Heads of the columns, and of each row its label, source and cells; `interval` adds both ends.
+
+    The best and the second of each column are marked.
+    """
+    rows = sort_rows_best_first(board, by)
+    table = [[clean(row.label), clean(row.source)] for row in rows]
+    for column in board.columns:
+        marked = mark_best_and_second_rows(board, rows, column)
+        for place, row in enumerate(rows):
+            pattern = marks.get(marked.get(place, ""), "{}")
+            table[place].append(pattern.format(clean(row.cell(column).to_text(column.decimals, interval))))
+    return [[clean(title_with_arrow(column)) for column in board.columns], *table]
 
 
 def _latex_labels(boards: Sequence[Board]) -> list[str]:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, digest, import_registering_modules
 from revisit.core.grouping import group_items
+from revisit.core.optional import import_optional
 from revisit.engine.run_summary import current_results
 from revisit.report.film_strips import safe_evidence_key
 from revisit.report.pages import Rows, RunPages
@@ -23,12 +24,13 @@ from revisit.report.videos import Placed, Videos
 from revisit.report.write_html import page_html_and_policy, scene_script
 from revisit.results.run import Run
 from revisit.web.media import media_response, playable_file
-from revisit.web.server import Application, import_optional
+from revisit.web.server import Application
 from revisit.web.templates import Context
 
 FILES = {"summary.json": "application/json", "run.json": "application/json", "records.jsonl": "text/plain"}
 WATCHED = ("run.json", "plan.json", "records.jsonl", "summary.json")
 PICTURES = ("thumbnails", "judge_frames")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -132,11 +134,13 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
     import_registering_modules()
     live_runs = _runs_by_address([LiveRun(Run(path), copies) for path in runs])
 
+    def require_found(value: Found | None, what: str) -> Found:
+        if value is None:
+            raise HTTPException(404, f"There is no such {what}.")
+        return value
+
     def run_of_request(request: Any) -> LiveRun:
-        live_run = live_runs.get(request.path_params["run"])
-        if live_run is None:
-            raise HTTPException(404, "There is no such run.")
-        return live_run
+        return require_found(live_runs.get(request.path_params["run"]), "run")
 
     def html_response(html: str, policy: str) -> Response:
         headers = {"content-security-policy": f"{policy}; frame-ancestors 'none'", "cache-control": "no-store"}
@@ -160,9 +164,7 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
         return html_response(*run_of_request(request).html_and_policy())
 
     def scene_response(request: Any) -> Response:
-        text = run_of_request(request).scene_script_or_none(request.path_params["key"])
-        if text is None:
-            raise HTTPException(404, "There is no such scene.")
+        text = require_found(run_of_request(request).scene_script_or_none(request.path_params["key"]), "scene")
         headers = {"cache-control": "no-store"}
         return Response(text.encode(errors="replace"), media_type="text/javascript", headers=headers)
 
@@ -170,9 +172,8 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
         frame = request.path_params["frame"]
         sound = frame.isascii() and frame.isdecimal() and len(frame) < 10
         jpeg = run_of_request(request).find_picture(request.path_params["name"], int(frame)) if sound else None
-        if jpeg is None:
-            raise HTTPException(404, "There is no such picture.")
-        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
+        headers = {"cache-control": "private, max-age=3600"}
+        return Response(require_found(jpeg, "picture"), media_type="image/jpeg", headers=headers)
 
     def clip_file_response(request: Any) -> Any:
         name = request.path_params["name"]
@@ -185,9 +186,8 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
     def run_file_response(request: Any) -> Response:
         name = request.path_params["name"]
         path = run_of_request(request).run.path / name
-        if name not in FILES or not path.is_file():
-            raise HTTPException(404, "There is no such file.")
-        return PlainTextResponse(path.read_bytes(), media_type=FILES[name])
+        content = path.read_bytes() if name in FILES and path.is_file() else None
+        return PlainTextResponse(require_found(content, "file"), media_type=FILES[name])
 
     return Starlette(
         routes=[

@@ -11,9 +11,8 @@ from revisit.results.display import HEADINGS, direction_arrow, stand_in_suffix_t
 from revisit.results.score_names import find_metric_of_score
 
 DIRECTIONS = {True: "higher is better", False: "lower is better", None: "describes, neither good nor bad"}
-GATE_NAMES = read_package_yaml(
-    "revisit.report", "gates.yaml"
-)  # gate -> its short name, and the title and top of its series
+# gate -> its short name, and the title and top of its series
+GATE_NAMES = read_package_yaml("revisit.report", "gates.yaml")
 
 
 def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

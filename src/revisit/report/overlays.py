@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import EVIDENCE
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.answers import NO, YES, JudgeAnswers
-from revisit.report.film_strips import safe_evidence_key
+from revisit.report.film_strips import JUDGES, load_evidence_or_none
 from revisit.report.videos import Videos
 from revisit.web.templates import Context
 
@@ -26,31 +25,24 @@ MASKS = 48
 MASK_SIDE = 64  # cells of the longer side of a drawn mask
 PAIRS = 6
 POINTS = 60  # of a pair
-JUDGES = ("judge_answers", "probe_answers", "trigger_answer", "progress_ratings", "judgeability")
-SHOWN = {
-    *("thumbnails", "frame_facts", "target_track", "object_region", "object_masks", "pair_matches", "geometry_track"),
-    *("judge_frames", *JUDGES),
-}  # all evidence that a scene is made from; `incremental` checks that it is there
 
 
 def observer_overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[Context]:
     """Boxes, masks and matches of a clip, each kind with its title."""
     drawings = []
-    track = _load_evidence_or_none("target_track", evidence, cache)
+    track = load_evidence_or_none("target_track", evidence, cache)
     if track is not None:
         drawings.append(_box_overlay("target, as followed", track.index, track.box, track.inside > 0.05))
-    region = _load_evidence_or_none("object_region", evidence, cache)
+    region = load_evidence_or_none("object_region", evidence, cache)
     if region is not None:
         drawings.append(_box_overlay("target, as found", region.index, region.box, region.visible))
         if region.mask.size:
             drawings.append(_mask_overlay("mask of the target", region.index, region.mask))
-    masks = _load_evidence_or_none("object_masks", evidence, cache)
+    masks = load_evidence_or_none("object_masks", evidence, cache)
     if masks is not None and masks.mask.size:
         drawings.append(_mask_overlay("mask of the target", masks.index, masks.mask))
-    matches, geometry = (
-        _load_evidence_or_none("pair_matches", evidence, cache),
-        _load_evidence_or_none("geometry_track", evidence, cache),
-    )
+    matches = load_evidence_or_none("pair_matches", evidence, cache)
+    geometry = load_evidence_or_none("geometry_track", evidence, cache)
     if matches is not None and geometry is not None and len(matches.frame):
         drawings.append(_match_overlay(matches, geometry))
     return [one for one in drawings if one["frame"]]
@@ -61,20 +53,13 @@ def judge_overlays(evidence: Mapping[str, str], cache: EvidenceCache, videos: Vi
     shots = _keep_judge_pictures(evidence, cache, videos)
     judgements = []
     for kind in JUDGES:
-        record = _load_evidence_or_none(kind, evidence, cache)
+        record = load_evidence_or_none(kind, evidence, cache)
         if record is not None:
             rows = _judge_answer_rows(record) if isinstance(record, JudgeAnswers) else _plain_field_rows(record)
             problems = list(record.problems) + ([] if record.canary in ("", "passed") else [record.canary])
             judgements.append({"judge": record.judge, "rows": rows, "problems": problems, "shots": shots})
             shots = []  # shown once
     return judgements
-
-
-def _load_evidence_or_none(kind: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
-    """The evidence of a kind, which a benchmark may have brought; None where there is none."""
-    assert kind in SHOWN
-    key = safe_evidence_key(evidence, kind)
-    return cache.load(EVIDENCE[kind], key) if key and kind in EVIDENCE else None
 
 
 def _box_overlay(title: str, index: np.ndarray, box: np.ndarray, visible: np.ndarray) -> Context:
@@ -152,7 +137,7 @@ def _plain_field_rows(record: Any) -> list[Context]:
 
 def _keep_judge_pictures(evidence: Mapping[str, str], cache: EvidenceCache, videos: Videos) -> list[list[Any]]:
     """Frame and address of each picture that a judge was shown."""
-    frames = _load_evidence_or_none("judge_frames", evidence, cache)
+    frames = load_evidence_or_none("judge_frames", evidence, cache)
     shots = []
     for k, frame in enumerate([] if frames is None else frames.index.tolist()):
         address = f"frames/{evidence['judge_frames'][:16]}/{int(frame):06d}.jpg"

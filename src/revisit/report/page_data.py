@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -11,17 +12,11 @@ from revisit.core import SUITES
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, parse_json
 from revisit.media import file_digest
+from revisit.report import tables
 from revisit.report.pages import RunPages
-from revisit.report.plots import log_axis_line_plot_svg
-from revisit.report.tables import (
-    diagnosis_table,
-    funnel_rows,
-    funnel_sentences,
-    gate_finding_rows,
-    model_table,
-    suite_table,
-)
+from revisit.report.plots import line_plot
 from revisit.report.verdict import verdict_content
+from revisit.results import Cell
 from revisit.results.display import observed_by_or_set, score_title
 from revisit.results.file_types import Details
 from revisit.results.model_facts import cost_table, load_model_facts
@@ -37,23 +32,23 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
         "header": _header_content(facts, summary, len(results.cases), len(pages.scenes)),
         "verdict": verdict_content(pages.verdict, summary, pages.floor_models),
         "moments": pages.worst_moment_contents(),
-        "stages": funnel_rows(summary.get("funnel", [])),
-        "sentences": funnel_sentences(summary.get("funnel", [])),
+        "stages": tables.funnel_rows(summary.get("funnel", [])),
+        "sentences": tables.funnel_sentences(summary.get("funnel", [])),
         "by_model": [
-            {**entry, "model": model, "stages": funnel_rows(entry["funnel"])}
+            {**entry, "model": model, "stages": tables.funnel_rows(entry["funnel"])}
             for model, entry in models.items()
             if entry.get("funnel")
         ],
-        "findings": gate_finding_rows(results, gates),
-        "headline": [suite_table(extra) for extra in summary.get("headline", [])],
-        "table": model_table(summary, cards),
+        "findings": tables.gate_finding_rows(results, gates),
+        "headline": [tables.suite_table(extra) for extra in summary.get("headline", [])],
+        "table": tables.model_table(summary, cards),
         "parts_of_table": _part_tables(summary, summary.get("parts", {}), cards),
         "said": summary.get("sentences", []),
-        "tables": [suite_table(extra) for extra in [*summary.get("tables", []), *costs]],
+        "tables": [tables.suite_table(extra) for extra in [*summary.get("tables", []), *costs]],
         "drift": [_drift_figure_content(entry) for entry in summary.get("drift", [])],
         "by": {expression: _part_tables(summary, groups, cards) for expression, groups in by.items()},
         "people": _people_section(pages.run.path),
-        "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
+        "diagnosis": tables.diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
         "trouble": _trouble_lists(summary),
         "not_asked": group_items(summary.get("not_asked", {}).items(), lambda one: one[1]),
@@ -63,25 +58,13 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
     }
 
 
-COLOURS = 9  # in the style sheet, k0 to k8
-
-
 def _drift_figure_content(entry: Mapping[str, Any]) -> Context:
     """The curves of all models against growing gaps with their bands, and what each colour is."""
-    rows = [(model, f"k{min(k, COLOURS - 1)}", cells) for k, (model, cells) in enumerate(entry["models"].items())]
-    if entry.get("truth"):
-        rows.append(("truth", "kt", entry["truth"]))
-    lines = []
-    for name, kind, cells in rows:
-        points = zip(entry["gap_seconds"], cells, strict=True)
-        line = [(gap, cell["mean"], cell.get("interval")) for gap, cell in points if cell.get("mean") is not None]
-        if line:
-            lines.append((name, kind, line))
-    return {
-        "title": score_title(entry["metric"]),
-        "picture": log_axis_line_plot_svg(lines, "seconds between two frames"),
-        "key": [{"name": name, "kind": kind} for name, kind, _ in lines],
-    }
+    ticks = [(math.log(gap), f"{gap:g}") for gap in entry["gap_seconds"]]
+    models = {model: list(map(Cell.from_json, cells)) for model, cells in entry["models"].items()}
+    truth = list(map(Cell.from_json, entry.get("truth") or ()))
+    plot = line_plot(models, ticks, "seconds between two frames", truth, lowest=0.0)
+    return {"title": score_title(entry["metric"]), **plot}
 
 
 STALE = "The run has been scored again since; `revisit align` brings this up to date."
@@ -95,7 +78,7 @@ def _people_section(run: Path) -> Context | None:
     content = parse_json(path.read_text(encoding="utf-8"))
     figures = content["figures"]
     return {
-        "tables": [{**suite_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
+        "tables": [{**tables.suite_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
         "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run / "records.jsonl") else []),
         "heat": figures["heat"],
         "ratios": [{**one, "points": _points_with_names(one["points"])} for one in figures["ratios"]],
@@ -113,11 +96,11 @@ def _part_tables(summary: Details, parts: Mapping[str, Details], cards: Mapping[
 
     What is best among all clips need not be so in a part of them.
     """
-    tables: list[Context] = []
+    named: list[Context] = []
     for name, part in parts.items():
         heads = {metric: {**summary["metrics"][metric], "best": None} for metric in part["metrics"]}
-        tables.append({"name": name, "table": model_table({"models": part["models"], "metrics": heads}, cards)})
-    return tables
+        named.append({"name": name, "table": tables.model_table({"models": part["models"], "metrics": heads}, cards)})
+    return named
 
 
 def _header_content(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> Context:

@@ -151,14 +151,11 @@ class RunPages:
                 place = (case.reference.path, case.reference.start, case.reference.count)
                 if place not in truths:
                     own = self.results.truth_of(case)
-                    truths[place] = (
-                        self.clip_entry(own).scene_view_content()
-                        if own is not None
-                        else Truth(self, case).scene_view_content()
-                    )
+                    entry = Truth(self, case) if own is None else self.clip_entry(own)
+                    truths[place] = entry.scene_view_content()
         names = ("truth", *(f"truth {k}" for k in range(2, len(truths) + 1)))
         clips: list[Context] = [
-            {**entry, "model": name, "truth": True} for name, entry in zip(names, truths.values(), strict=False)
+            {**content, "model": name, "truth": True} for name, content in zip(names, truths.values(), strict=False)
         ] + [self.clip_entry(case).scene_view_content() for case in scene.cases]
         return {"key": key, "title": scene.title, "align": self._time_axis_mode(scene), "clips": clips}
 

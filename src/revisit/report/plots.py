@@ -2,51 +2,109 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 from markupsafe import Markup, escape
 
-from revisit.report.standalone import clamp
+from revisit.report.standalone import clamp, page_templates
+from revisit.results import Cell
+from revisit.results.cells import Interval
+from revisit.results.display import number_text, score_title_with_arrow
+from revisit.results.trend import PointCoverage, Trend
+from revisit.web.templates import Context
 
-Curve = Sequence[tuple[float, float, Sequence[float] | None]]  # x, mean, and its interval
+COLOURS = 9  # in the style sheet, k0 to k8
+BINS = 12  # of a histogram
+Mark = tuple[float, Interval | None]  # a mean, and how far it may be off
 
 
-def log_axis_line_plot_svg(lines: Sequence[tuple[str, str, Curve]], unit: str) -> Markup:
-    """Means with their intervals as bands over a logarithmic axis: name, class of its colour, and points of each."""
+def line_plot(
+    models: Mapping[str, Sequence[Cell]],
+    ticks: Sequence[tuple[float, str]],
+    unit: str = "",
+    truth: Sequence[Cell] = (),
+    lowest: float | None = None,
+) -> Context:
+    """The `picture` of a line per model with its intervals as a band, and the `key` of its colours.
+
+    `ticks` are the places of the cells on the axis, each with what is written below it; values begin at `lowest`, else
+    at the least of them.
+    """
+    named = [(name, f"k{min(k, COLOURS - 1)}", cells) for k, (name, cells) in enumerate(models.items())]
+    lines = []
+    for name, kind, cells in [*named, *([("truth", "kt", truth)] if truth else [])]:
+        points = zip(ticks, cells, strict=True)
+        line = [(x, cell.mean, cell.interval) for (x, _), cell in points if cell.mean is not None]
+        if line:
+            lines.append((name, kind, line))
+    ends = [end for *_, line in lines for _, mean, interval in line for end in (mean, *(interval or ()))]
+    if not ends:
+        return {"picture": "", "key": []}
     width, height, left, right, top, bottom = 430, 230, 46, 12, 10, 40
-    points = [point for _, _, line in lines for point in line]
-    if not points:
-        return Markup("")
-    start, stop = min(x for x, *_ in points), max(x for x, *_ in points)
-    highest = max(end for _, mean, interval in points for end in (mean, *(interval or ()))) or 1.0
+    start, length, ground = ticks[0][0], (ticks[-1][0] - ticks[0][0]) or 1.0, height - bottom
+    low, high = min(ends) if lowest is None else lowest, max(ends)
 
-    def to_pixels(x: float, y: float) -> tuple[float, float]:
-        share = math.log(x / start) / (math.log(stop / start) or 1.0)
-        return left + (width - left - right) * share, height - bottom - (height - top - bottom) * clamp(y / highest)
+    def x_pixel(x: float) -> float:
+        return left + (width - left - right) * (x - start) / length
 
-    def svg_points(ends: Sequence[tuple[float, float]]) -> str:
-        return " ".join(f"{x:.1f},{y:.1f}" for x, y in (to_pixels(*end) for end in ends))
+    def y_pixel(y: float) -> float:
+        return ground - (ground - top) * clamp((y - low) / ((high - low) or 1.0))
 
-    ground = height - bottom
+    def svg_points(places: Sequence[tuple[float, float]]) -> str:
+        return " ".join(f"{x_pixel(x):.1f},{y_pixel(y):.1f}" for x, y in places)
+
     parts = [f'<line class="axis" x1="{left}" x2="{width - right}" y1="{ground}" y2="{ground}"/>']
-    for value in (0.0, highest / 2, highest):
-        parts.append(_svg_text(left - 6, f"{to_pixels(start, value)[1] + 4:.1f}", "end", f"{value:.2g}"))
-    for x in sorted({x for x, *_ in points}):
-        parts.append(_svg_text(f"{to_pixels(x, 0)[0]:.1f}", ground + 16, "middle", f"{x:g}"))
-    parts.append(_svg_text(f"{left + (width - left - right) / 2:.0f}", height - 6, "middle", unit))
+    for value in (low, (low + high) / 2, high):
+        parts.append(_svg_text(left - 6, y_pixel(value) + 4, "end", number_text(value)))
+    for x, text in ticks:
+        parts.append(_svg_text(x_pixel(x), ground + 16, "middle", text))
+    parts.append(_svg_text(left + (width - left - right) / 2, height - 6, "middle", unit))
     for name, kind, line in lines:
         band = [(x, interval[1]) for x, _, interval in line if interval]
         band += [(x, interval[0]) for x, _, interval in reversed(line) if interval]
         parts.append(f'<g class="curve {kind}"><title>{escape(name)}</title>')
         parts += [f'<polygon points="{svg_points(band)}"/>'] if band else []
         parts.append(f'<polyline points="{svg_points([(x, mean) for x, mean, _ in line])}"/>')
-        for x, y in (to_pixels(x, mean) for x, mean, _ in line):
-            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>')
+        for x, mean, _ in line:
+            parts.append(f'<circle cx="{x_pixel(x):.1f}" cy="{y_pixel(mean):.1f}" r="2.5"/>')
         parts.append("</g>")
     head = f'<svg class="figure" viewBox="0 0 {width} {height}" width="{width}" role="img">'
-    return Markup(f"{head}{''.join(parts)}</svg>")
+    key = [{"name": name, "kind": kind} for name, kind, _ in lines]
+    return {"picture": Markup(f"{head}{''.join(parts)}</svg>"), "key": key}
 
 
-def _svg_text(x: float | str, y: float | str, anchor: str, text: str) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+def _svg_text(x: float, y: float, anchor: str, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def trend_svg(trends: Sequence[Trend], labels: Sequence[str], coverage: Sequence[PointCoverage] = ()) -> str:
+    """The charts below each other: how many clips came back, where that changes, then each metric with scores."""
+    charts: list[tuple[str, Sequence[Mark | None]]] = []
+    returned = [(float(one.returned), None) for one in coverage if one.returned is not None]
+    if len(returned) == len(labels) and len(set(returned)) > 1:
+        charts.append(("Clips on which the camera looked away and came back", returned))
+    charts += [
+        (
+            score_title_with_arrow(one.metric),
+            [None if cell.mean is None else (cell.mean, cell.interval) for cell in one.cells],
+        )
+        for one in trends
+        if one.cells
+    ]
+    content = {"charts": [_chart_content(title, marks) for title, marks in charts], "labels": labels}
+    return page_templates().get_template("trend.svg").render(content) + "\n"
+
+
+def _chart_content(title: str, marks: Sequence[Mark | None]) -> Context:
+    """The title of a chart, its points (number, mean, interval) and the ends of its scale."""
+    points = [(k, *mark) for k, mark in enumerate(marks) if mark is not None]
+    ends = [end for _, mean, interval in points for end in (*(interval or ()), mean)]
+    return {"title": title, "points": points, "low": min(ends), "high": max(ends)}
+
+
+def histogram_svg(title: str, values: Sequence[float]) -> str:
+    """Bars over equal intervals from the least to the greatest value."""
+    counts, edges = np.histogram(np.asarray(values, dtype=float), bins=min(BINS, max(1, len(set(values)))))
+    content = {"title": title, "counts": counts.tolist(), "edges": edges.tolist(), "n": len(values)}
+    return page_templates().get_template("histogram.svg").render(content) + "\n"

@@ -14,6 +14,7 @@ from revisit.core.text import count_and_noun, printable_text
 from revisit.results import display
 from revisit.web.templates import Context, template_environment
 
+REPORT = "revisit.report"  # the package of the templates
 STYLES = ("base.css", "tables.css", "standalone.css")
 
 
@@ -22,11 +23,6 @@ def _mapping_or_value_text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
     return str(value)
-
-
-def _shorten(text: str, longest: int) -> str:
-    """The text, its end left out where it is longer than so many characters."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def clamp(value: float) -> float:
@@ -51,7 +47,6 @@ FILTERS = {
     "arrow": display.direction_arrow,
     "pluralize": count_and_noun,
     "printable": printable_text,
-    "shorten": _shorten,
     "clamp": clamp,
     "on_axis": _percent_on_axis,
     "one_line": _mapping_or_value_text,
@@ -60,31 +55,36 @@ FILTERS = {
 
 def read_asset(name: str) -> str:
     """A style sheet or script of the report."""
-    return (files("revisit.report") / "templates" / name).read_text(encoding="utf-8")
+    return (files(REPORT) / "templates" / name).read_text(encoding="utf-8")
 
 
-def page_templates(cache: BytecodeCache | None = None) -> Environment:
-    """The templates of the report, which write numbers as all surfaces do."""
-    environment = template_environment("revisit.report", cache)
+def page_templates(cache: BytecodeCache | None = None, package: str = REPORT) -> Environment:
+    """The templates of the report, or of another package, which write numbers as all surfaces do."""
+    environment = template_environment(package, cache)
     environment.filters.update(FILTERS)
     return environment
 
 
-def html_and_policy_of_template(template: str, title: str, scripts: Sequence[str], content: Context) -> tuple[str, str]:
+def html_and_policy_of_template(
+    template: str,
+    title: str,
+    scripts: Sequence[str],
+    content: Context,
+    style: str = "",
+    package: str = REPORT,
+) -> tuple[str, str]:
     """The page of a template, in which all text is printable, and the policy that it is under."""
-    style = "".join(map(read_asset, STYLES))
+    style = style or "".join(map(read_asset, STYLES))
     script = "\n".join(map(read_asset, scripts))
     policy = (
-        f"default-src 'none'; img-src data:; style-src '{csp_source_hash(style)}'; script-src "
-        f"'{csp_source_hash(script)}'; "
-        "base-uri 'none'; form-action 'self'"
+        f"default-src 'none'; img-src data:; style-src '{csp_source_hash(style)}'; "
+        f"script-src '{csp_source_hash(script)}'; base-uri 'none'; form-action 'self'"
     )
-    environment = page_templates().overlay(
+    environment = page_templates(package=package).overlay(
         finalize=lambda value: printable_text(value) if type(value) is str else value
     )
     page = environment.get_template(template)
-    html = page.render(policy=policy, style=Markup(style), script=Markup(script), title=title, **content)
-    return html, policy
+    return page.render(policy=policy, style=Markup(style), script=Markup(script), title=title, **content), policy
 
 
 def csp_source_hash(text: str) -> str:

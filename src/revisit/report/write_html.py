@@ -25,16 +25,7 @@ from revisit.core import import_registering_modules
 from revisit.engine.leases import Claims
 from revisit.engine.run_summary import CurrentResults
 from revisit.media.files import atomic_write_path
-from revisit.report.incremental import (
-    ScenePart,
-    addresses_of_page_files,
-    digest_shared_by_scenes,
-    missing_unit_files,
-    remove_page_files,
-    scene_digest,
-    take_intact_scene_parts,
-    write_scene_parts,
-)
+from revisit.report import incremental
 from revisit.report.page_data import page_content
 from revisit.report.pages import RunPages
 from revisit.report.standalone import csp_source_hash, page_templates, read_asset
@@ -63,28 +54,28 @@ def _write_report_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
     pages = RunPages(run, CurrentResults(run.results, run.summary, run.diagnosis), videos)
-    basis, lines, missing = digest_shared_by_scenes(pages), run.lines, missing_unit_files(pages)
-    there = addresses_of_page_files(folder)
-    earlier = take_intact_scene_parts(folder, basis, there)
-    parts: dict[str, ScenePart] = {}
+    basis, lines, missing = incremental.digest_shared_by_scenes(pages), run.lines, incremental.missing_unit_files(pages)
+    there = incremental.addresses_of_page_files(folder)
+    earlier = incremental.take_intact_scene_parts(folder, basis, there)
+    parts: dict[str, incremental.ScenePart] = {}
     for key, scene in pages.scenes.items():
-        made_from, part = scene_digest(pages, scene, lines, missing), earlier.get(key)
+        made_from, part = incremental.scene_digest(pages, scene, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
             videos.used.clear()
             content = scene_script(pages.scene_content(key)).encode(errors="replace")
             (folder / "scenes" / f"{key}.js").write_bytes(content)
             rows = {case.id: pages.list_row(case) for case in scene.cases}  # while its pictures are in memory
-            part = ScenePart(made_from, len(content), rows, tuple(videos.used))
+            part = incremental.ScenePart(made_from, len(content), rows, tuple(videos.used))
         pages.rows.update({case.id: (pages.count_answers_with_truth(case), part.rows[case.id]) for case in scene.cases})
         parts[key] = part
     videos.used.clear()
     html, _ = page_html_and_policy(pages, by)
     pictures = {*videos.used, *(picture for part in parts.values() for picture in part.pictures)}
-    remove_page_files(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
+    incremental.remove_page_files(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
     with atomic_write_path(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     if not copy_clips:
-        write_scene_parts(folder, basis, parts)
+        incremental.write_scene_parts(folder, basis, parts)
     return folder / "index.html"
 
 

@@ -20,12 +20,14 @@ the metric's name is what was measured. Five rules hold scores:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
 from revisit.results.display import number_text
-from revisit.results.funnel import looks_away_and_returns
+from revisit.results.funnel import RETURN_GATES, looks_away_and_returns
+from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.score_names import add_held_suffix, find_metric_of_score, strip_held_suffix
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ OUTCOME = "event_outcome"
 NEARER_TO_FIRST = 0.5  # outcome below which a return is more like the first view than like the truth's
 RESET, WENT_ON = 0.25, 0.6  # outcomes up to and from which a world is called so (`returned_states.py` says why)
 IS_BACK = {"target_reappearance", "memo_ors"}  # ask whether something is back, in whatever state
-RETURN_GATES = {"view_return", "target_return"}
 LOOK_AWAY = "look_away"
 OWN_PROTOCOLS = ("corrected", "default")  # the others follow a paper or public code to the letter
 # Metrics that count as memory: scored only of what was out of view and came back, and good only if it came back as it
@@ -106,14 +107,15 @@ def _find_metrics_changed_by_truth(results: ClipAnswers) -> frozenset[str]:
     return frozenset(
         id
         for id in results.metrics
-        if (results.truths and results.scores(id) and _truth_can_change_scores(id, has_outcome))
+        if (
+            id in METRICS
+            and (METRICS[id].rewards_unchanged or (id in IS_BACK and has_outcome))
+            and results.truths
+            and results.scores(id)
+        )
         or [(record.status, record.value) for record in results.records_for(id)]
         != [(record.status, record.value) for record in held.records_for(id)]
     )
-
-
-def _truth_can_change_scores(id: str, has_outcome: bool) -> bool:
-    return id in METRICS and (METRICS[id].rewards_unchanged or (id in IS_BACK and has_outcome))
 
 
 def _adjust_all_scores_by_truth(results: SomeAnswers) -> SomeAnswers:
@@ -150,12 +152,6 @@ def _set_truth_to_best_if_rewards_unchanged(record: Record) -> Record:
     )
 
 
-def score_of_truth(results: ClipAnswers, record: Record) -> float | None:
-    """What the truth of a record's clip scores in the same metric, or None."""
-    truth = results.truth_of(record.case)
-    return None if truth is None else results.score(truth, record.question)
-
-
 def explain_held_score(held_record: Record) -> str:
     """Of a score that counts for something else, how it came about; `measured 0.31, the truth 0.60: 0.29 apart`.
 
@@ -183,11 +179,8 @@ def explain_held_score(held_record: Record) -> str:
 
 def count_low_truth_scores(results: ClipAnswers) -> dict[str, int]:
     """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
-    counts: dict[str, int] = {}
-    for record in results.truth.records:
-        if record.scored and record.value is not None and _truth_score_is_low(record.question, record.value):
-            counts[record.question] = counts.get(record.question, 0) + 1
-    return counts
+    scored = [record for record in results.truth.records if record.scored]
+    return dict(Counter(one.question for one in scored if _truth_score_is_low(one.question, one.value or 0.0)))
 
 
 def _adjust_record_by_truth(results: ClipAnswers, record: Record) -> Record:
@@ -195,26 +188,25 @@ def _adjust_record_by_truth(results: ClipAnswers, record: Record) -> Record:
     if not record.scored or record.value is None or metric is None:
         return record
     if reason := _reason_memory_is_untestable(results, record, metric):
-        return _make_unscored(
-            record.with_changed_fields(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence
-        )
-    truth, outcome = score_of_truth(results, record), results.score(record.case, OUTCOME)
+        return make_unscored(record, reason.kind, reason.sentence, facts={**record.facts, "own": record.value})
+    true_clip, outcome = results.truth_of(record.case), results.score(record.case, OUTCOME)
+    truth = None if true_clip is None else results.score(true_clip, record.question)
     if truth is None:
         if metric.rewards_unchanged and expects_event(record.case):
             why = "scores an unchanged look best, but something should have changed here; it can only be ranked"
-            return _make_unscored(record, "no_reference", f"{metric.title} {why} with a reference")
+            return make_unscored(record, "no_reference", f"{metric.title} {why} with a reference")
         return _cap_score_by_event_outcome(record, metric, outcome)
     record = record.with_changed_fields(facts={**record.facts, "own": record.value, "truth": truth})
     if _truth_score_is_low(metric.id, truth):
-        return _make_unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
+        return make_unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
     if not metric.rewards_unchanged:
         return _cap_score_by_event_outcome(record, metric, outcome)
     low, high = _require_metric_range(metric)
     own = float(record.value or 0)
-    if own - truth > LESS_CHANGED * (high - low) and not _outcome_is_nearer_to_first_view(outcome):
+    if own - truth > LESS_CHANGED * (high - low) and (outcome is None or outcome >= NEARER_TO_FIRST):
         scores = f"{own:.2f} against {truth:.2f} in {metric.title}"
         why = f"it looks less changed than the truth ({scores}): that may be a reset, and is no merit"
-        return _make_unscored(record, "undecided", why)
+        return make_unscored(record, "undecided", why)
     return _cap_score_by_event_outcome(
         record.with_changed_fields(value=_score_by_distance_to_truth(metric, own, truth)), metric, outcome
     )
@@ -231,26 +223,24 @@ def _reason_memory_is_untestable(results: ClipAnswers, record: Record, metric: M
     """
     if record.protocol.partition(":")[0] not in OWN_PROTOCOLS or not counts_as_memory(metric.id):
         return None
-    gate = results.answer(record.case, LOOK_AWAY)
-    if gate is not None and gate.status in ("closed", "unsure"):
-        return gate.reason
+    answer = results.answer(record.case, LOOK_AWAY) or NO_ANSWER
+    if answer.status in ("closed", "unsure"):
+        return answer.reason
     truth = results.truth_of(record.case)
-    if truth is not None and _truth_never_looks_away_and_returns(results, truth):
-        return Reason("does_not_apply", "the truth does not look away and come back here, so a return is no merit")
-    return None
-
-
-def _truth_never_looks_away_and_returns(results: ClipAnswers, truth: Case) -> bool:
-    """Whether the truth never leaves, or never comes back; what its scene hides and shows again is no such case."""
-    gate = results.answer(truth, LOOK_AWAY)
-    in_scene = gate is None or gate.label == "hidden in the scene"
-    return not in_scene and looks_away_and_returns(results, truth) is False
+    gate = None if truth is None else results.answer(truth, LOOK_AWAY)
+    # What the truth's own scene hides and shows again is no such case.
+    if truth is None or gate is None or gate.label == "hidden in the scene":
+        return None
+    if looks_away_and_returns(results, truth) is not False:
+        return None
+    return Reason("does_not_apply", "the truth does not look away and come back here, so a return is no merit")
 
 
 def _cap_score_by_event_outcome(record: Record, metric: Metric, outcome: float | None) -> Record:
     """The score, no better than what became of the event, where one is known and the metric does not see it."""
-    blind = metric.rewards_unchanged or (metric.id in IS_BACK and _outcome_is_nearer_to_first_view(outcome))
-    if outcome is None or record.value is None or not blind:
+    if outcome is None or record.value is None:
+        return record
+    if not (metric.rewards_unchanged or (metric.id in IS_BACK and outcome < NEARER_TO_FIRST)):
         return record
     low, high = _require_metric_range(metric)
     most = low + (high - low) * outcome
@@ -258,10 +248,6 @@ def _cap_score_by_event_outcome(record: Record, metric: Metric, outcome: float |
         return record
     facts = {"own": record.value, **record.facts, "outcome": outcome}
     return record.with_changed_fields(value=most, facts=facts)
-
-
-def _outcome_is_nearer_to_first_view(outcome: float | None) -> bool:
-    return outcome is not None and outcome < NEARER_TO_FIRST
 
 
 def _require_metric_range(metric: Metric) -> tuple[float, float]:
@@ -280,5 +266,7 @@ def _truth_score_is_low(id: str, truth: float) -> bool:
     return (share if metric.higher_is_better else 1 - share) < LOW
 
 
-def _make_unscored(record: Record, kind: str, sentence: str) -> Record:
-    return record.with_changed_fields(status="unscored", value=None, raw=None, reason=Reason(kind, sentence))
+def make_unscored(record: Record, kind: str, sentence: str, **changes: Any) -> Record:
+    """The record without its score, with the reason why, and other fields changed."""
+    reason = Reason(kind, sentence)
+    return record.with_changed_fields(status="unscored", value=None, raw=None, reason=reason, **changes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
 from revisit.results.score_names import find_metric_of_score
 from revisit.stats.intervals import interval_of_two_valued_mean, mean_interval
@@ -15,18 +15,7 @@ SCENES_FOR_RARE_FAILURES = 29  # 0.9^29 < 5 %: so many show a failure of one sce
 GOOD = 0.25  # of the range of a metric, from its best end: nothing in such scores is a failure
 Limits = tuple[float | None, float | None]
 Interval = tuple[float, float]
-
-
-class CellEntry(TypedDict, total=False):
-    """A cell as summary.json has it; what is unknown or empty is left out, but for the counts."""
-
-    n: int
-    of: int
-    failed: int
-    mean: float
-    interval: list[float] | None
-    few_scenes: bool
-    unscored: dict[str, int]
+CellEntry = dict[str, Any]  # a cell as summary.json has it; what is unknown or empty is left out, but for the counts
 
 
 @dataclass(frozen=True)
@@ -152,11 +141,8 @@ def interval_hides_rare_failures(
 
 def clamp_interval(interval: Interval, limits: Limits) -> Interval:
     """The interval, cut off at the limits."""
-    low, high = limits
-    return (
-        max(interval[0], -math.inf if low is None else low),
-        min(interval[1], math.inf if high is None else high),
-    )
+    low, high = -math.inf if limits[0] is None else limits[0], math.inf if limits[1] is None else limits[1]
+    return max(interval[0], low), min(interval[1], high)
 
 
 def range_limits_of_metric(metric: str) -> Limits:

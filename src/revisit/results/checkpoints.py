@@ -155,28 +155,30 @@ def choose_checkpoints(
     for metric in metrics:
         card = find_metric_of_score(metric)
         higher = None if card is None else card.higher_is_better
-        clips = [mean_scores_by_clip(point.results, metric) for point in points]
-        if higher is None or not any(clips):
+        clips = {name: mean_scores_by_clip(p.results, metric) for name, p in zip(names, points, strict=True)}
+        if higher is None or not any(clips.values()):
             continue
-        scores: list[dict[Hashable, float]] = [{clip: value for clip, (value, _) in own.items()} for own in clips]
-        scenes: dict[Hashable, Hashable] = {clip: cases[0].scene for own in clips for clip, (_, cases) in own.items()}
-        counts = [max(len(p.results.records_for(metric)), 1) for p in points]
-        shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, counts, strict=True))
-        there = [place for place, mine in enumerate(scores) if mine]  # early ones may have no score at all
-        some = [scores[place] for place in there]
-        ranking = rank_models(dict(zip([names[place] for place in there], some, strict=True)), scenes, higher)
+        scores: dict[str, dict[Hashable, float]] = {
+            name: {clip: value for clip, (value, _) in own.items()} for name, own in clips.items()
+        }
+        scenes: dict[Hashable, Hashable] = {
+            clip: cases[0].scene for own in clips.values() for clip, (_, cases) in own.items()
+        }
+        shares = {
+            name: len(p.results.scores(metric)) / max(len(p.results.records_for(metric)), 1)
+            for name, p in zip(names, points, strict=True)
+        }
+        there = {name: mine for name, mine in scores.items() if mine}  # early ones may have no score at all
+        ranking = rank_models(there, scenes, higher)
         if ranking.pairs:
-            choices.append(
-                CheckpointChoice(
-                    metric, metric, tuple(names[place] for place in there), ranking,
-                    tuple(shares[place] for place in there), compare_with_best_so_far(some, scenes, higher),
-                    tuple(name for place, name in enumerate(names) if place not in there),
-                )
-            )  # fmt: skip
-        if max(shares) > min(shares):
-            posed: list[dict[Hashable, float]] = [{clip: float(clip in mine) for clip in scenes} for mine in scores]
-            ranking = rank_models(dict(zip(names, posed, strict=True)), scenes, True, 1.0)
-            choices.append(
-                CheckpointChoice(metric, COVERAGE, names, ranking, shares, compare_with_best_so_far(posed, scenes))
-            )
+            looks = compare_with_best_so_far(list(there.values()), scenes, higher)
+            own_shares, without = tuple(shares[name] for name in there), tuple(n for n in names if n not in there)
+            choices.append(CheckpointChoice(metric, metric, tuple(there), ranking, own_shares, looks, without))
+        if len({*shares.values()}) > 1:
+            posed: dict[str, dict[Hashable, float]] = {
+                name: {clip: float(clip in mine) for clip in scenes} for name, mine in scores.items()
+            }
+            ranking = rank_models(posed, scenes, True, 1.0)
+            looks = compare_with_best_so_far(list(posed.values()), scenes)
+            choices.append(CheckpointChoice(metric, COVERAGE, names, ranking, tuple(shares.values()), looks))
     return choices

@@ -44,7 +44,7 @@ ClipSpan = tuple[Path, int, int | None]  # of a clip: its file, and the stretch 
 class ClipAnswers:
     """Cases, and the answers about them. Immutable."""
 
-    _whole: Self  # of which this is a part, perhaps with other answers
+    whole: Self  # the results as they were measured, of which this is a part, perhaps with other answers
     _source: Self  # of which this is a part, with the same answers
     _contest: Self  # whose truth these are, or the whole itself
 
@@ -69,7 +69,7 @@ class ClipAnswers:
         self._column_of: dict[str, Column] = {}  # by question, once it was read
         self._asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
-        self._whole = self._source = self._contest = self  # type: ignore[assignment]  # an object is of its own type
+        self.whole = self._source = self._contest = self  # type: ignore[assignment]  # an object is of its own type
         self._warned: set[str] = set()  # metrics whose failures were told
         self._memo: dict[str, Any] = {}
         self.is_truth = self.is_held = False  # the references themselves; scores that are held to the truth already
@@ -103,11 +103,6 @@ class ClipAnswers:
         return value
 
     # What is there
-
-    @property
-    def whole(self) -> Self:
-        """The results as they were measured, of which these are a part."""
-        return self._whole
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -305,7 +300,7 @@ class ClipAnswers:
         truth = type(self)(
             tuple(cases.values()), records, asks=self._asks, folder=self.folder, series=self._series, name=self.name
         )
-        truth.is_truth, truth._contest = True, self._whole
+        truth.is_truth, truth._contest = True, self.whole
         return truth
 
     @property
@@ -397,7 +392,7 @@ class ClipAnswers:
 
     def _require_fact(self, name: str) -> None:
         """Raise UsageError where no clip has a fact of this name."""
-        if not any(_case_has_fact(case, name) for case in self.cases) and self.cases:
+        if self.cases and name not in Case.__dataclass_fields__ and not any(name in c.annotations for c in self.cases):
             fields = ["model", "sample", "subset", "condition", "seed", "camera"]
             notes = sorted({note for case in self.cases for note in case.annotations})
             raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*fields, *notes])}")
@@ -420,7 +415,7 @@ class ClipAnswers:
         >>> results.asking("flicker").metrics
         ['flicker']
         """
-        return self._with_changed_records(lambda record: record if record.question in questions else None)
+        return self.mapped(lambda record: record if record.question in questions else None)
 
     def mapped(self, change: Callable[[Record], Record | None]) -> Self:
         """The same clips with their answers changed.
@@ -435,9 +430,11 @@ class ClipAnswers:
         Results
             Other answers.
         """
-        changed = self._with_changed_records(change)
-        same = len(changed.records) == len(self.records) and all(map(operator.is_, changed.records, self.records))
-        return self if same else changed
+        changed = [new for record in self.records if (new := change(record)) is not None]
+        if len(changed) == len(self.records) and all(map(operator.is_, changed, self.records)):
+            return self
+        truths = {case.id: self.of(case) for case in self.truths}
+        return self._with_clips_and_answers(self.cases, {**truths, **_records_by_case(changed)}, self.rejected)
 
     def expanded(self, change: Callable[[Record], Iterable[Record]]) -> Self:
         """The same clips and references with each answer replaced by others, which may have other names.
@@ -652,8 +649,8 @@ class ClipAnswers:
 
         Results whose answers were changed (`mapped`) may have names of their own.
         """
-        questions, question = self._whole._is_gate_by_question, strip_held_suffix(question)
-        if self._source is not self._whole or question in questions or question in METRICS or question in GATES:
+        questions, question = self.whole._is_gate_by_question, strip_held_suffix(question)
+        if self._source is not self.whole or question in questions or question in METRICS or question in GATES:
             return
         import_registering_modules()
         if not questions or question in METRICS or question in GATES:
@@ -671,11 +668,6 @@ class ClipAnswers:
         """Cases of which something failed; a part may know of more than it has."""
         truths = {case.id for case in self.truths if any(record.failed for record in self.of(case).values())}
         return truths | self._source._columns_of_all_cases.failed
-
-    def _with_changed_records(self, change: Callable[[Record], Record | None]) -> Self:
-        changed = _records_by_case(new for record in self.records if (new := change(record)) is not None)
-        truths = {case.id: self.of(case) for case in self.truths}
-        return self._with_clips_and_answers(self.cases, {**truths, **changed}, self.rejected)
 
     def _part_with_same_answers(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Self:
         """Some of the clips; what was asked of a clip is the same in every part."""
@@ -704,7 +696,7 @@ class ClipAnswers:
             (*mine, *truths), answers, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
             name=self.name,
         )  # fmt: skip
-        part._whole = self._whole
+        part.whole = self.whole
         return part
 
 
@@ -719,10 +711,6 @@ def _clip_span(clip: Clip) -> ClipSpan:
     return clip.path, clip.start, clip.count
 
 
-def _case_has_fact(case: Case, name: str) -> bool:
-    return name in Case.__dataclass_fields__ or name in case.annotations
-
-
 def _fact_of_entry(entry: Entry, name: str) -> Any:
     value = getattr(entry, name, None)
     if value is None and isinstance(entry, Case):
@@ -731,6 +719,4 @@ def _fact_of_entry(entry: Entry, name: str) -> Any:
 
 
 def _as_collection(value: Any) -> Collection[Any]:
-    if isinstance(value, np.ndarray):
-        return list(value)
-    return value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    return value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else (value,)

@@ -6,13 +6,10 @@ It is counted apart from memory, because such a clip often has no score of memor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from revisit.core import Case
+from revisit.results.clip_answers import ClipAnswers
 from revisit.results.display import clips_of_models_text
-
-if TYPE_CHECKING:
-    from revisit.results.results import Results
 
 COLLAPSE = "time_to_collapse"  # share of the clip before its picture decays for good; 1 where it does not
 MOST = 0.9  # of the frames: so many are blank in a clip that shows nothing at all
@@ -32,7 +29,7 @@ FAULTS = {
 FaultCounts = Mapping[str, Mapping[str, tuple[int, int]]]  # fault -> model -> clips that have it, and of how many
 
 
-def picture_fault_unlike_truth(results: Results, case: Case) -> str | None:
+def picture_fault_unlike_truth(results: ClipAnswers, case: Case) -> str | None:
     """The fault that the picture of a clip has and that of its truth has not; "" without one, None if nobody asked."""
     answer, truth = results.answer(case, COLLAPSE), results.truth_of(case)
     if answer is None or answer.value is None:
@@ -48,18 +45,12 @@ def picture_fault_unlike_truth(results: Results, case: Case) -> str | None:
     return ""
 
 
-def picture_collapses_unlike_truth(results: Results, case: Case) -> bool | None:
-    """Whether the picture of a clip is lost, and that of its truth is not; None where nobody asked."""
-    fault = picture_fault_unlike_truth(results, case)
-    return None if fault is None else bool(fault)
-
-
-def is_blank_clip(results: Results, case: Case) -> bool:
+def is_blank_clip(results: ClipAnswers, case: Case) -> bool:
     """Whether a clip shows nothing from its first frame on."""
     return picture_fault_unlike_truth(results, case) in BLANK
 
 
-def count_picture_faults(results: Results) -> FaultCounts:
+def count_picture_faults(results: ClipAnswers) -> FaultCounts:
     """Which faults pictures have: models, with how many clips of how many that were asked, the most first."""
     counts: dict[str, dict[str, tuple[int, int]]] = {fault: {} for fault in FAULTS}
     for model, part in results.groups("model").items():

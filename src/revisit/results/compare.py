@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 from revisit.core import METRICS, Case
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names
-from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
+from revisit.results.ceilings import LOOK_AWAY
 from revisit.results.cells import Interval, difference_interval, metric_range_width
-from revisit.results.collapses import picture_collapses_unlike_truth
+from revisit.results.collapses import picture_fault_unlike_truth
 from revisit.results.display import difference_interval_text, p_value_text
+from revisit.results.funnel import RETURN_GATES
+from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.pairing import ClipKey, clip_key_without_seed
 from revisit.results.results import Results
 from revisit.results.score_names import compared_score, strip_held_suffix
@@ -387,22 +389,17 @@ def compare_coverage(first: Contender, second: Contender) -> Coverage:
         lacking=tuple(dict.fromkeys(case.clip_name or case.sample for case in absent)),
         other_seeds=_clips_without_common_seed(*sides),
     )
-    return _with_collapse_counts(_with_testable_counts(coverage, *sides), *sides)
+    one, other = (_testable_flags_of_clips(side) for side in sides)
+    if one is not None and other is not None:
+        counts = [sum(value == 1.0 for _, value in flags) for flags in (one, other)]
+        p = _one_sided_sign_test_over_scenes(*_mean_over_equal_seeds_of_common_clips(one, other))
+        coverage = replace(coverage, posed=(counts[0], counts[1]), p=p)
+    return _with_collapse_counts(coverage, *sides)
 
 
 def correct_coverage_p_values_by_holm(coverages: Sequence[Coverage]) -> list[Coverage]:
     """The same with Holm's correction of each test over all of them."""
     return _apply_holm_correction(_apply_holm_correction(coverages, "p", "p"), "collapse_p", "collapse_p")
-
-
-def _with_testable_counts(coverage: Coverage, first: Results, second: Results) -> Coverage:
-    """The coverage with the clips of both sides that pose the test, where a gate asks that."""
-    one, other = _testable_flags_of_clips(first), _testable_flags_of_clips(second)
-    if one is None or other is None:
-        return coverage
-    counts = [sum(value == 1.0 for _, value in side) for side in (one, other)]
-    p = _one_sided_sign_test_over_scenes(*_mean_over_equal_seeds_of_common_clips(one, other))
-    return replace(coverage, posed=(counts[0], counts[1]), p=p)
 
 
 def _one_sided_sign_test_over_scenes(
@@ -449,8 +446,8 @@ def _clips_without_common_seed(first: Results, second: Results) -> int:
 
 def _collapse_flags_of_clips(results: Results) -> list[tuple[Case, float]]:
     """Every readable clip of which that was asked, and 1 where its picture collapses."""
-    answers = [(case, picture_collapses_unlike_truth(results, case)) for case in results.readable.cases]
-    return [(case, float(answer)) for case, answer in answers if answer is not None]
+    faults = [(case, picture_fault_unlike_truth(results, case)) for case in results.readable.cases]
+    return [(case, float(bool(fault))) for case, fault in faults if fault is not None]
 
 
 def _testable_flags_of_clips(results: Results) -> list[tuple[Case, float]] | None:
@@ -460,9 +457,8 @@ def _testable_flags_of_clips(results: Results) -> list[tuple[Case, float]] | Non
         return None
     clips: list[tuple[Case, float]] = []
     for case in results.readable.cases:
-        states = [record.status for gate in gates if (record := results.answer(case, gate)) is not None]
-        away = results.answer(case, LOOK_AWAY)
-        rests = away is not None and away.status == "closed"
+        states = [(results.answer(case, gate) or NO_ANSWER).status for gate in gates]
+        rests = (results.answer(case, LOOK_AWAY) or NO_ANSWER).status == "closed"
         clips.append((case, float("open" in states and not rests)))
     return clips
 

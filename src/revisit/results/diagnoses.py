@@ -4,40 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from revisit.core import Case
 from revisit.diagnosis.diagnose import Diagnosis, DiagnosisJson, can_diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import load_response_models
-from revisit.results.clip_diagnosis import diagnosis_of_case
+from revisit.results.file_types import Details
 from revisit.results.results import Results
+from revisit.results.returned_states import diagnosis_of_case
 from revisit.results.tables import make_table
 
-
-class ModelDiagnoses(TypedDict):
-    """Counts of one model's clips."""
-
-    clips: int
-    told: int  # clips of which anything could be told
-    enough: int  # clips of which most kinds could be told
-    unreadable: int  # further clips
-    findings: dict[str, int]  # title of a kind -> clips that show it
-    doubtful: dict[str, int]  # title of a kind -> clips that perhaps show it
-    sound: int  # clips without a failure of which enough is known to say so
-    unknown: int  # clips of which nothing was found, and of which not enough is known
-    sentence: str  # all of it in words
+# Of one model's clips: how many `clips` could be read, and how many were `unreadable`; of how many anything (`told`) or
+# most kinds (`enough`) could be told; title of a kind -> clips that show it (`findings`) or perhaps do (`doubtful`);
+# how many have no failure (`sound`) or too little is known of (`unknown`); all of it in words (`sentence`).
+ModelDiagnoses = dict[str, Any]
 
 
-class DiagnosisSummary(TypedDict, total=False):
-    """The diagnoses of a run; empty where nobody asked what they rest on."""
-
-    fitted: object
-    models: dict[str, ModelDiagnoses]
-    cases: dict[str, DiagnosisJson]
-
-
-def summarise_diagnoses(results: Results) -> DiagnosisSummary:
+def summarise_diagnoses(results: Results) -> dict[str, Any]:
     """Diagnoses of all cases; empty where nobody asked what they rest on."""
     diagnosable = results.only(lambda entry: isinstance(entry, Case) and can_diagnose(results.of(entry)))
     if not diagnosable.cases:
@@ -60,7 +44,7 @@ def summarise_diagnoses(results: Results) -> DiagnosisSummary:
         },
         "cases": {
             **{case: diagnosis.as_json() for case, diagnosis in diagnoses.items()},
-            **{case: unreadable_clip_diagnosis_json(why) for case, why in broken.items()},
+            **{case: _unreadable_clip_diagnosis_json(why) for case, why in broken.items()},
         },
     }
 
@@ -79,7 +63,6 @@ def _count_diagnoses_of_model(diagnoses: Collection[Diagnosis], unreadable: int)
         "doubtful": _sort_by_frequency(doubtful),
         "sound": sound,
         "unknown": len(nothing_found) - sound,
-        "sentence": "",
     }
     return {**counts, "sentence": _diagnosis_counts_text(counts)}
 
@@ -106,14 +89,14 @@ def _diagnosis_counts_text(counts: ModelDiagnoses) -> str:
     return ", ".join(parts)
 
 
-def unreadable_clip_diagnosis_json(reason: str) -> DiagnosisJson:
+def _unreadable_clip_diagnosis_json(reason: str) -> DiagnosisJson:
     """What is said of a clip that cannot be read: nothing was found, and nothing could be told."""
     undecided = dict.fromkeys(KINDS, reason)
     return {"words": f"could not be read: {reason}", "findings": [], "doubtful": [], "untold": undecided}
 
 
 def taxonomy_table(
-    diagnoses: DiagnosisSummary, taxonomy: Mapping[str, Iterable[str]], groups: Mapping[str, tuple[str, str]]
+    diagnoses: Details, taxonomy: Mapping[str, Iterable[str]], groups: Mapping[str, tuple[str, str]]
 ) -> dict[str, Any]:
     """In how many clips each kind of a benchmark's own taxonomy was found, by model and part of the dataset.
 

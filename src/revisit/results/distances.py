@@ -21,7 +21,6 @@ from revisit.results.results import Results
 from revisit.results.tables import Table, make_table
 from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
 from revisit.stats.distribution_distance import SetDistance
-from revisit.stats.intervals import Interval
 
 TOO_FEW = "too_few"
 TITLE = "Distance to the truth, as sets of clips"
@@ -59,17 +58,13 @@ class FeatureSet:
     rows: np.ndarray
     scenes: list[str]
     clips: int
-    maker: str
-    frames: int
-    size: str
+    facts: Details  # of the last of them
 
 
 def model_to_truth_distances(results: Results, digests: Mapping[str, str] | None = None) -> list[DistanceEntry]:
     """All distances of all models; empty where no clip, or no truth, has features."""
     kinds = {id: kind for id, kind in KINDS.items() if results.truths and kind.metric in results.metrics}
-    entries = [
-        _make_distance_entry(results, id, kind.metric, kind.formula, digests or {}) for id, kind in kinds.items()
-    ]
+    entries = [_make_distance_entry(results, id, kind, digests or {}) for id, kind in kinds.items()]
     return [entry for entry in entries if entry is not None]
 
 
@@ -77,13 +72,14 @@ def distance_table(entries: list[DistanceEntry]) -> Table:
     """Models down, distances across."""
     models = list(dict.fromkeys(model for entry in entries for model in entry["models"]))
     rows = [(model, [_distance_cell(entry["models"].get(model)) for entry in entries]) for model in models]
-    networks = [
-        f"{distance_title(entry)}: {_network_text(entry)}, {entry['dimensions']} dimensions, {entry['frames']} "
-        f"frames a clip at "
-        f"{entry['size']}, {entry['least_scenes']} scenes or more; {entry['best'] or 'no model'} is the nearest beyond "
-        "doubt"
-        for entry in entries
-    ]
+    networks = []
+    for entry in entries:
+        digest = f" (sha256 {entry['digest'][:12]})" if entry["digest"] else ""
+        networks.append(
+            f"{distance_title(entry)}: {entry['network']}{digest}, {entry['dimensions']} dimensions, {entry['frames']} "
+            f"frames a clip at {entry['size']}, {entry['least_scenes']} scenes or more; {entry['best'] or 'no model'} "
+            "is the nearest beyond doubt"
+        )
     note = "Lower is nearer; corrected for the number of clips, with 95 % intervals over scenes. "
     return make_table(
         TITLE, note + ". ".join(networks) + ".", [f"{distance_title(entry)} ↓" for entry in entries], rows
@@ -100,16 +96,12 @@ def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
             few.append(f"{distance_title(entry)} needs {entry['least_scenes']} scenes and has {most}")
             continue
         numbers = ", ".join(
-            f"{model} {number_text(distance['value'])} [{interval_ends_text(_distance_interval(distance))}]"
+            f"{model} {number_text(distance['value'])} [{interval_ends_text(distance['interval'])}]"
             for model, distance in scored.items()
         )
         verdict = f"; {entry['best']} is nearest" if entry["best"] else "; undecided" if len(scored) > 1 else ""
         sentences.append(f"{distance_title(entry)} to the truth: {numbers}{verdict}")
     return sentences + ([f"Unscored, too few: {'; '.join(few)}"] if few else [])
-
-
-def _network_text(entry: DistanceEntry) -> str:
-    return f"{entry['network']} (sha256 {entry['digest'][:12]})" if entry["digest"] else entry["network"]
 
 
 def distance_title(entry: DistanceEntry) -> str:
@@ -119,30 +111,31 @@ def distance_title(entry: DistanceEntry) -> str:
 
 
 def _make_distance_entry(
-    results: Results, id: str, metric: str, formula: DistanceFormula, digests: Mapping[str, str]
+    results: Results, id: str, kind: DistanceKind, digests: Mapping[str, str]
 ) -> DistanceEntry | None:
     groups = {model: part for model, part in results.groups("model").items() if model not in results.floors}
-    sets = {model: _features_of_common_scenes(results, part, metric) for model, part in sorted(groups.items())}
+    sets = {model: _features_of_common_scenes(results, part, kind.metric) for model, part in sorted(groups.items())}
     pairs = {model: pair for model, pair in sets.items() if pair is not None}
     if not pairs:
         return None
     first = next(iter(pairs.values()))[0]
-    dimensions = first.rows.shape[1]
-    least, distances = formula.least_scenes(dimensions), {}
+    dimensions, maker = first.rows.shape[1], str(first.facts["maker"])
+    least, distances = kind.formula.least_scenes(dimensions), {}
     models: dict[str, dict[str, Any]] = {}
     for model, (clips, truth) in pairs.items():
         models[model] = {"clips": clips.clips, "scenes": len(set(clips.scenes))}
         if models[model]["scenes"] < least:
             models[model]["unscored"] = f"{least} scenes are needed, and {models[model]['scenes']} have features"
             continue
-        distances[model] = formula.compute(clips.rows, truth.rows, clips.scenes, truth.scenes)
+        distances[model] = kind.formula.compute(clips.rows, truth.rows, clips.scenes, truth.scenes)
         models[model]["value"] = distances[model].value
         models[model]["interval"] = list(distances[model].interval)
     scenes = {model: frozenset(clips.scenes) for model, (clips, _) in pairs.items()}
     return {
-        "id": id if metric == "video_action" else f"{id}_{first.maker}",
-        "network": first.maker, "digest": digests.get(first.maker, ""), "dimensions": dimensions,
-        "frames": first.frames, "size": first.size, "least_scenes": least,
+        "id": id if kind.metric == "video_action" else f"{id}_{maker}",
+        "network": maker, "digest": digests.get(maker, ""), "dimensions": dimensions,
+        "frames": int(first.facts["frames"]), "least_scenes": least,
+        "size": f"{first.facts['size']} px" if "size" in first.facts else "the network's own size",
         "best": _significantly_nearest_model(distances, scenes), "models": models,
     }  # fmt: skip
 
@@ -153,7 +146,7 @@ def _features_of_common_scenes(results: Results, part: Results, metric: str) -> 
     clips = {case.id: (case, case.scene) for case, _ in pairs}
     truths = {truth.id: (truth, case.scene) for case, truth in pairs}
     mine, theirs = _collect_features(results, clips, metric), _collect_features(results, truths, metric)
-    if mine is None or theirs is None or mine.maker != theirs.maker:
+    if mine is None or theirs is None or mine.facts["maker"] != theirs.facts["maker"]:
         return None
     both = set(mine.scenes) & set(theirs.scenes)
     return (_select_scenes(mine, both), _select_scenes(theirs, both)) if both else None
@@ -175,8 +168,7 @@ def _collect_features(results: Results, cases: Mapping[str, tuple[Case, str]], m
         clips, facts = clips + 1, {**record.facts}
     if not rows:
         return None
-    size = f"{facts['size']} px" if "size" in facts else "the network's own size"
-    return FeatureSet(np.concatenate(rows), scenes, clips, str(facts["maker"]), int(facts["frames"]), size)
+    return FeatureSet(np.concatenate(rows), scenes, clips, facts)
 
 
 def _select_scenes(features: FeatureSet, scenes: set[str]) -> FeatureSet:
@@ -193,11 +185,8 @@ def _significantly_nearest_model(
     first = min(distances, key=lambda model: distances[model].value)
     others = [other for model, other in distances.items() if model != first]
     level = 1 - 0.05 / len(others)  # Bonferroni: any false word among them in 5 % of runs at most
-    return (
-        first
-        if all(other.estimate_of_difference(distances[first]).interval(level)[0] > 0 for other in others)
-        else None
-    )
+    nearest = all(other.estimate_of_difference(distances[first]).interval(level)[0] > 0 for other in others)
+    return first if nearest else None
 
 
 def _distance_cell(distance: Details | None) -> Cell:
@@ -205,9 +194,4 @@ def _distance_cell(distance: Details | None) -> Cell:
         return Cell(0, 0)
     if "value" not in distance:
         return Cell(0, distance["scenes"], unscored={TOO_FEW: distance["scenes"]})
-    return Cell(distance["scenes"], distance["scenes"], distance["value"], _distance_interval(distance))
-
-
-def _distance_interval(distance: Details) -> Interval:
-    low, high = distance["interval"]
-    return low, high
+    return Cell(distance["scenes"], distance["scenes"], distance["value"], tuple(distance["interval"]))

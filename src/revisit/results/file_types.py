@@ -6,59 +6,18 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 Details = Mapping[str, Any]  # values that only who wrote them knows: parameters, annotations, facts of a judge
-
-
-class RejectedEntry(TypedDict):
-    """A clip of the dataset that is missing or was refused."""
-
-    id: str
-    reason: str
-    model: str
-    subset: str
-    condition: str
-    missing: bool
-
-
-class CaseEntry(TypedDict, total=False):
-    """A case with the digests and the evidence of its clip."""
-
-    id: str
-    suite: str
-    model: str
-    sample: str
-    subset: str
-    condition: str
-    seed: int
-    prompt: str
-    camera: str
-    target: Details | None
-    target_name: str
-    phases: list[int] | None
-    align: str
-    truth: bool
-    annotations: Details
-    artifacts: dict[str, str]
-    clip: Details
-    reference: Any  # a clip, or None
-    digest: str | None
-    reference_digest: str | None
-    evidence: dict[str, str]  # kind -> key
-    absent: dict[str, dict[str, str]]  # kind -> kind and sentence of the reason
-    reference_evidence: dict[str, str]
-
-
-class MadeBy(TypedDict, total=False):
-    """Who answered a question: the observer set, and the judge where one was asked."""
-
-    set: str
-    judge: str
-
-
-class OwnObservers(TypedDict):
-    """Whether observers that the set adds to `lite` made the evidence of a question, and which were missing."""
-
-    own: bool
-    lacking: list[str]
+# A Case with the digests of its clip and reference, the keys of their `evidence` and `reference_evidence` by kind, and
+# under `absent` by kind why there is none.
+CaseEntry = dict[str, Any]
+RejectedEntry = dict[str, Any]  # a Rejected: a clip of the dataset that is missing or was refused
+MadeBy = dict[str, str]  # who answered a question: the observer `set`, and the `judge` where one was asked
+OwnObservers = dict[str, Any]  # `own`: whether observers that the set adds to `lite` made it; `lacking` ones
+ObserverEntry = dict[str, Any]  # all that the evidence of an observer depends on
+# `name` and `hash` of a run's protocol, its `parameters`, alignment and judge, of each metric and gate its own name and
+# hash and who made it, and the entries of the `observers`.
+ProtocolEntry = dict[str, Any]
+Stage = dict[str, Any]  # of the funnel: its name (`stage`), and how many clips reach it (`n`)
+Invocation = dict[str, Any]  # one call of the command into a run: its words, when it started and ended, its counters
 
 
 class PlanFile(TypedDict, total=False):
@@ -79,52 +38,6 @@ class PlanFile(TypedDict, total=False):
     rejected: list[RejectedEntry]
 
 
-class ObserverEntry(TypedDict, total=False):
-    """All that the evidence of an observer depends on; what follows `decoding` only where there is some."""
-
-    observer: str
-    version: int
-    frames: str
-    size: int | str | None
-    weights: list[str]
-    params: Details
-    decoding: str | int
-    decoded_by: str
-    judge: Details | None
-    shown: ObserverEntry | str | None  # the observer of the pictures that a judge is asked about, or the key of these
-    inputs: Details
-    precision: str
-    file: str
-    clip: str
-    reference: str
-    align: str
-
-
-class ProtocolEntry(TypedDict, total=False):
-    """The protocol of a run."""
-
-    name: str
-    hash: str
-    parameters: dict[str, Details]
-    align: str
-    judge: Any  # facts of the judge, or None
-    metrics: dict[str, str]
-    gates: dict[str, str]
-    made_by: dict[str, MadeBy]
-    observers: dict[str, ObserverEntry]
-    decoded_by: str
-
-
-class Invocation(TypedDict, total=False):
-    """One call of the command into a run."""
-
-    command: str
-    started: str
-    finished: str | None
-    seconds: float | None
-    counters: Details
-
-
 class RunFile(TypedDict, total=False):
     """run.json."""
 
@@ -140,10 +53,3 @@ class RunFile(TypedDict, total=False):
     notes: dict[str, list[str]]
     counters: Details
     invocations: list[Invocation]
-
-
-class Stage(TypedDict):
-    """A stage of the funnel, and how many clips reach it."""
-
-    stage: str
-    n: int

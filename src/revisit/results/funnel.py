@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from revisit.core import METRICS, Case, Record
+from revisit.core import Case
 from revisit.results.file_types import Stage
+from revisit.results.metric_columns import NO_ANSWER
+from revisit.results.score_names import find_metric_of_score
 
 if TYPE_CHECKING:
     from revisit.results.clip_answers import ClipAnswers
@@ -19,6 +21,7 @@ VIEW = (
     ("view returned", "view_return", (RETURNED,)),
 )
 LOOKED_AWAY = "camera looked away"
+RETURN_GATES = {"view_return", "target_return"}
 TARGET = (
     (LOOKED_AWAY, "look_away", ()),
     ("target hidden", "target_return", ("hidden, returned", "hidden, not returned")),
@@ -45,10 +48,8 @@ def count_funnel_stages(results: ClipAnswers) -> list[Stage]:
             if readable.was_asked(gate):
                 remaining = cases_passing_gate(results, remaining, gate, labels)
                 stages.append(make_stage(name, remaining))
-    return [
-        *stages,
-        *memory_scored_stage(results, [id for id in results.metrics if requires_looking_away_and_back(id)]),
-    ]
+    memory = [id for id in results.metrics if requires_looking_away_and_back(id)]
+    return stages + memory_scored_stage(results, memory)
 
 
 def looks_away_and_returns(results: ClipAnswers, case: Case) -> bool | None:
@@ -56,13 +57,11 @@ def looks_away_and_returns(results: ClipAnswers, case: Case) -> bool | None:
 
     A target that the scene itself hides is no look away.
     """
-    view, away, target = (results.answer(case, gate) for gate in ("view_return", "look_away", "target_return"))
-    if view is not None and view.label == RETURNED:
+    gates = ("view_return", "look_away", "target_return")
+    view, away, target = (results.answer(case, gate) or NO_ANSWER for gate in gates)
+    if view.label == RETURNED or (away.label == "looks away" and target.label == "hidden, returned"):
         return True
-    looks_away = away is not None and away.label == "looks away"
-    if looks_away and target is not None and target.label == "hidden, returned":
-        return True
-    return None if view is None or view.status not in ("open", "closed") else False
+    return False if view.status in ("open", "closed") else None
 
 
 def memory_scored_stage(results: ClipAnswers, metrics: Sequence[str]) -> list[Stage]:
@@ -88,11 +87,8 @@ def cases_passing_gate(
     results: ClipAnswers, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()
 ) -> list[Case]:
     """The cases that a gate found to be so, or where it is open."""
-
-    def passes(record: Record | None) -> bool:
-        return record is not None and (record.label in labels if labels else record.status == "open")
-
-    return [case for case in cases if passes(results.answer(case, gate))]
+    answers = [(case, results.answer(case, gate) or NO_ANSWER) for case in cases]
+    return [case for case, answer in answers if (answer.label in labels if labels else answer.status == "open")]
 
 
 def count_testable_and_all(funnel: Sequence[Stage]) -> tuple[int, int] | None:
@@ -105,7 +101,5 @@ def count_testable_and_all(funnel: Sequence[Stage]) -> tuple[int, int] | None:
 
 def requires_looking_away_and_back(metric_id: str) -> bool:
     """Whether only a clip which looked away and back can get a score of this metric."""
-    if metric_id not in METRICS:  # that of a plugin which is not installed here
-        return False
-    metric = METRICS[metric_id]
-    return metric.family in MEMORY or bool(set(metric.gates) & {"view_return", "target_return"})
+    metric = find_metric_of_score(metric_id)
+    return metric is not None and (metric.family in MEMORY or not {*metric.gates}.isdisjoint(RETURN_GATES))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from revisit.core import Record
 from revisit.core.text import count_and_noun
-
-if TYPE_CHECKING:
-    from revisit.results.results import Results
+from revisit.results.results import Results
 
 UNTRUSTED = "untrusted"  # the kind of reason of an answer that failed control questions left out
 

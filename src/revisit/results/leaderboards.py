@@ -12,18 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from revisit.core import Case, Record, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
+from revisit.results import display
 from revisit.results.ceilings import held_to_truth, ranking_score_id
 from revisit.results.cells import Cell
-from revisit.results.display import (
-    interval_ends_text,
-    mark_best_and_second,
-    number_text,
-    observed_by_or_set,
-    reason_title,
-    score_title,
-    scored_of_asked_text,
-    unchanged_look_is_best,
-)
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable_and_all
 from revisit.results.pairing import ClipKey, clip_key_without_seed
@@ -56,12 +47,12 @@ class BoardCell(Cell):
 
     def to_text(self, decimals: int | None = None, interval: bool = False) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
-        text = number_text(self.mean)
+        text = display.number_text(self.mean)
         if self.mean is not None:
             text = self.text or (text if decimals is None else f"{self.mean:.{decimals}f}")
         if interval and self.interval is not None:
-            text += f" [{interval_ends_text(self.interval)}]"
-        return f"{text} ({scored_of_asked_text(self)})" if self.of else text
+            text += f" [{display.interval_ends_text(self.interval)}]"
+        return f"{text} ({display.scored_of_asked_text(self)})" if self.of else text
 
 
 def cell_without_counts(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
@@ -146,11 +137,11 @@ def mark_best_and_second_rows(board: Board, rows: Sequence[BoardRow], column: Bo
     marks_by_row: dict[int, str] = {}
     values = [(row.role, mean) for row in rows if (mean := row.cell(column).mean) is not None]
     truth = max((mean for role, mean in values if role == CEILING), default=None)
-    if unchanged_look_is_best(column.key, (mean for role, mean in values if role != CEILING), truth):
+    if display.unchanged_look_is_best(column.key, (mean for role, mean in values if role != CEILING), truth):
         return marks_by_row
     for group in dict.fromkeys(row.group for row in rows if not row.role):
         cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
-        marks_by_row.update(mark_best_and_second(cells, column.higher_is_better, board.as_printed))
+        marks_by_row.update(display.mark_best_and_second(cells, column.higher_is_better, board.as_printed))
     return marks_by_row
 
 
@@ -178,7 +169,9 @@ def board_columns_of_run(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[B
     Behind them stand-ins have columns of their own; `run` has its results with these set apart.
     """
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    columns = list(named or map(board_column_of_score, _add_held_ids(run.results, hashes)))
+    columns = list(named)
+    for metric in () if named else hashes:  # each, and behind it what is held to the truth, if these are other numbers
+        columns += map(board_column_of_score, dict.fromkeys([metric, ranking_score_id(run.results, metric)]))
     makers = _evidence_makers_by_metric(run.results)
     others = stand_in_makers_by_metric(run.results)
     for column in tuple(columns):
@@ -198,11 +191,6 @@ def board_columns_of_run(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[B
 def headline_score_ids(results: Results, suite: str) -> list[str]:
     """The names of the scores that answer the questions of a suite, held to the truth where that is another number."""
     return [ranking_score_id(results, metric) for metric in metrics_deciding_questions(held_to_truth(results), suite)]
-
-
-def _add_held_ids(results: Results, metrics: Iterable[str]) -> list[str]:
-    """Each metric, and behind it the name of its scores held to the truth, where these are other numbers."""
-    return [id for metric in metrics for id in dict.fromkeys([metric, ranking_score_id(results, metric)])]
 
 
 def _metric_id_of_column(column: BoardColumn) -> str:
@@ -255,7 +243,7 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
 
 def protocol_tag(facts: RunFile) -> str:
     """The protocol of a run and who observed, by which a board says whose numbers it holds."""
-    return f"{facts['protocol']['name']}:{facts['protocol']['hash']}, observers {observed_by_or_set(facts)}"
+    return f"{facts['protocol']['name']}:{facts['protocol']['hash']}, observers {display.observed_by_or_set(facts)}"
 
 
 def truth_digests(
@@ -348,7 +336,7 @@ def _join_columns(first: Sequence[BoardColumn], second: Sequence[BoardColumn]) -
 def _board_cell_of_score(part: Results, id: str) -> BoardCell:
     cell = part.cell(id)
     kinds = [*sorted(cell.unscored), *(["failed"] if cell.failed else [])] if cell.mean is None else []
-    reason = "; ".join(map(reason_title, kinds)) or ("not asked" if cell.mean is None else "")
+    reason = "; ".join(map(display.reason_title, kinds)) or ("not asked" if cell.mean is None else "")
     return as_board_cell(cell, reason)
 
 
@@ -388,7 +376,7 @@ def _look_away_or_testable_cell(run: RunFacts, model: str) -> dict[str, BoardCel
 def board_column_of_score(score_name: str) -> BoardColumn:
     """The column of a score; that of a plugin which is not installed here has its id for a title."""
     metric = find_metric_of_score(score_name)
-    return BoardColumn(score_name, score_title(score_name), None if metric is None else metric.higher_is_better)
+    return BoardColumn(score_name, display.score_title(score_name), None if metric is None else metric.higher_is_better)
 
 
 def evidence_makers(scores: Iterable[Record]) -> list[str]:

@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from revisit.core import Case, Rejected
+from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names
 from revisit.geometry.camera_script import leaves_and_returns
+from revisit.results.clip_answers import ClipAnswers
 from revisit.results.collapses import is_blank_clip
 from revisit.results.display import clips_of_models_text
-from revisit.results.funnel import LEAVES, RETURNED, looks_away_and_returns
+from revisit.results.funnel import LEAVES, RETURNED, cases_passing_gate, looks_away_and_returns
+from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.returned_states import AS_AT_FIRST, AS_NEITHER, TARGET_UNCLEAR, WITHOUT_TARGET, returned_state
-
-if TYPE_CHECKING:
-    from revisit.results.results import Results
 
 ASK = "Does it look away and come back?"
 BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
@@ -80,11 +79,6 @@ class LookAwayCount:
         """`, 1 missing`; nothing where all clips are there."""
         return f", {self.missing} missing" if self.missing else ""
 
-    @property
-    def is_excused(self) -> bool:
-        """Whether no clip could have come back: each shows nothing, or ends before the truth returns."""
-        return 0 < self.asked == self.short + self.blank
-
     def as_json(self) -> dict[str, int]:
         """As summary.json has it, by the name of the model."""
         counts = {name: count for name, count in vars(self).items() if name not in UNWRITTEN}
@@ -125,7 +119,9 @@ class LookAwayCounts:
         if not self.asked:
             return f"not asked: {self._unasked_reason()}"
         parts = self._share_texts(self.returning, self._where_text)
-        if others := [count for count in self.counts_without_return if not count.is_excused]:
+        # Of those whose clips show nothing, or end before the truth returns, none could have come back.
+        others = [count for count in self.counts_without_return if count.asked != count.short + count.blank]
+        if others:
             never = join_names([count.model for count in others], NAMES)
             unclear = sum(count.unclear for count in others)
             seen = f"never seen to ({count_and_noun(unclear, 'clip')} unclear)" if unclear else "never"
@@ -138,11 +134,10 @@ class LookAwayCounts:
     def _share_texts(self, counts: Sequence[LookAwayCount], where: str = "", on: str = "on") -> list[str]:
         """`wan on 2 of 3 clips`, `svc on 1 of 3, 1 missing`: models that come back, those that do as often together."""
         texts: list[str] = []
-        for share in dict.fromkeys((count.returned, count.due, count.missing_text) for count in counts):
+        for share, some in group_items(counts, lambda count: (count.returned, count.due, count.missing_text)).items():
             returned, due, missing = share
-            names = [c.model for c in counts if (c.returned, c.due, c.missing_text) == share]
             clips = str(due) if texts else f"{count_and_noun(due, 'clip')}{where}"
-            texts.append(f"{join_names(names, NAMES)} {on} {returned} of {clips}{missing}")
+            texts.append(f"{join_names([one.model for one in some], NAMES)} {on} {returned} of {clips}{missing}")
         return texts
 
     @property
@@ -171,25 +166,22 @@ class LookAwayCounts:
     def outcome_sentences(self) -> list[str]:
         """What those that come back come back to, where something was to happen unseen."""
         states = {
-            "went_on": "to a world that went on",
-            "neither": "to neither the first state nor the true one",
-            "gone": "without the target",
-            "reset": "with the world reset",
+            "went_on": "back to a world that went on",
+            "neither": "back to neither the first state nor the true one",
+            "gone": "back without the target",
+            "reset": "back with the world reset",
+            "target_unclear": "back, but whether the target does is unclear",
         }
-        sentences = [self._models_in_state_text(state, "judged", f"back {words}") for state, words in states.items()]
-        unclear = self._models_in_state_text(
-            "target_unclear", "returned", "back, but whether the target does is unclear"
-        )
-        return [sentence for sentence in [*sentences, unclear] if sentence]
-
-    def _models_in_state_text(self, state: str, whole: str, how: str) -> str:
-        """`wan (2 of 3 clips) and svc (1 of 2) come back without the target`; nothing where no clip does."""
-        shares: list[str] = []
-        for count in self.models:
-            n, of = getattr(count, state), getattr(count, whole)
-            if n:
-                shares.append(f"{count.model} ({n} of {of if shares else count_and_noun(of, 'clip')})")
-        return f"{join_names(shares, NAMES)} {'comes' if len(shares) == 1 else 'come'} {how}" if shares else ""
+        sentences = []
+        for state, how in states.items():
+            shares: list[str] = []
+            for count in self.models:
+                if n := getattr(count, state):
+                    of = count.returned if state == "target_unclear" else count.judged
+                    shares.append(f"{count.model} ({n} of {of if shares else count_and_noun(of, 'clip')})")
+            if shares:
+                sentences.append(f"{join_names(shares, NAMES)} {'comes' if len(shares) == 1 else 'come'} {how}")
+        return sentences
 
     @property
     def headline(self) -> str:
@@ -242,7 +234,7 @@ def unreadable_clips_text(clips: Mapping[str, int]) -> str:
     return f"{number} could not be read ({join_names([f'{model} {n}' for model, n in clips.items()], NAMES)})"
 
 
-def count_look_aways(results: Results) -> LookAwayCounts | None:
+def count_look_aways(results: ClipAnswers) -> LookAwayCounts | None:
     """How many clips of each model look away and come back; None where no gate was asked.
 
     Parameters
@@ -259,7 +251,7 @@ def count_look_aways(results: Results) -> LookAwayCounts | None:
     return results.once("look away counts", lambda: _count_look_aways_of_all_models(results))
 
 
-def _count_look_aways_of_all_models(results: Results) -> LookAwayCounts:
+def _count_look_aways_of_all_models(results: ClipAnswers) -> LookAwayCounts:
     is_asked, asked_by, unclear, unreadable = _which_cases_should_return(results)
     due = {_clip_of_any_model(case) for case in (*results.whole.cases, *results.truths) if is_asked(case)}
     counts = [
@@ -279,7 +271,7 @@ def _clip_of_any_model(entry: Case | Rejected) -> str:
     return entry.id.removesuffix("#0").replace(f"@{entry.model}", "", 1)
 
 
-def _which_cases_should_return(results: Results) -> tuple[Callable[[Case], bool], str, int, int]:
+def _which_cases_should_return(results: ClipAnswers) -> tuple[Callable[[Case], bool], str, int, int]:
     """Which clips are to look away and come back, who says so, and on how many the truth is unclear or unreadable."""
     truths = {case.id: truth for case in results.cases if (truth := results.truth_of(case)) is not None}
     if truths:
@@ -293,41 +285,34 @@ def _which_cases_should_return(results: Results) -> tuple[Callable[[Case], bool]
     return lambda case: True, ALL_CLIPS, 0, 0
 
 
-def _count_look_aways_of_model(results: Results, model: str, cases: Sequence[Case], missing: int) -> LookAwayCount:
+def _count_look_aways_of_model(results: ClipAnswers, model: str, cases: Sequence[Case], missing: int) -> LookAwayCount:
     readable = [case for case in cases if not results.unreadable(case)]
     back = {case.id: looks_away_and_returns(results, case) for case in readable}
     returned = [case for case in readable if back[case.id]]
     states = Counter(state for case in returned if (state := returned_state(results, case)) is not None)
-    left = sum(back[case.id] is True or _camera_leaves(results, case) for case in readable)
-    stayed_away = [case for case in readable if back[case.id] is False and _camera_leaves(results, case)]
+    left = [case for case in readable if back[case.id] or _camera_leaves(results, case)]
+    stayed_away = [case for case in left if back[case.id] is False]
     short = sum(_ends_before_truth_returns(results, case) for case in stayed_away)
     blank = sum(not back[case.id] and is_blank_clip(results, case) for case in readable)
-    moved = sum(
-        back[case.id] is True or _camera_leaves(results, case) or _camera_moves(results, case) for case in readable
-    )
+    moved = {case.id for case in (*left, *cases_passing_gate(results, readable, "camera_moved"))}
     return LookAwayCount(
-        model, len(readable), moved, left, len(returned), sum(value is None for value in back.values()),
+        model, len(readable), len(moved), len(left), len(returned), sum(value is None for value in back.values()),
         len(cases) - len(readable), states.total() - states[TARGET_UNCLEAR], states[AS_AT_FIRST],
         states[WITHOUT_TARGET], states[AS_NEITHER], states[TARGET_UNCLEAR], len(stayed_away),
         missing, short, blank,
     )  # fmt: skip
 
 
-def _camera_leaves(results: Results, case: Case) -> bool:
-    view, away = results.answer(case, "view_return"), results.answer(case, "look_away")
-    return (view is not None and view.label in LEAVES) or (away is not None and away.label == "looks away")
+def _camera_leaves(results: ClipAnswers, case: Case) -> bool:
+    view, away = (results.answer(case, gate) or NO_ANSWER for gate in ("view_return", "look_away"))
+    return view.label in LEAVES or away.label == "looks away"
 
 
-def _camera_moves(results: Results, case: Case) -> bool:
-    moved = results.answer(case, "camera_moved")
-    return moved is not None and moved.status == "open"
-
-
-def _ends_before_truth_returns(results: Results, case: Case) -> bool:
+def _ends_before_truth_returns(results: ClipAnswers, case: Case) -> bool:
     """Whether a clip is over, in frames and in seconds, when the camera of the truth comes back."""
     truth = results.truth_of(case)
-    view = None if truth is None else results.answer(truth, "view_return")
-    if truth is None or view is None or view.label != RETURNED or "first_return_frame" not in view.facts:
+    view = NO_ANSWER if truth is None else results.answer(truth, "view_return") or NO_ANSWER
+    if truth is None or view.label != RETURNED or "first_return_frame" not in view.facts:
         return False
     own, true = results.series(case, "view_return"), results.series(truth, "view_return")
     if own is None or true is None or not len(own["frame"]):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from revisit.core import Case, Reason, Record
 
 Answers = Mapping[str, Mapping[str, Record]]  # case id -> metric or gate -> its record
-NONE = Record(None, "", False, "")  # type: ignore[arg-type]
+NO_ANSWER = Record(None, "", False, "")  # type: ignore[arg-type]  # stands where nobody was asked
 
 
 class Column(NamedTuple):
@@ -40,7 +40,7 @@ class Columns:
         orders = dict.fromkeys(map(tuple, rows))  # one, where all cases are asked the same
         questions = tuple(dict.fromkeys(chain.from_iterable(orders)))
         alike = orders.keys() == {questions}
-        cells = [list(row.values()) if alike else [row.get(id, NONE) for id in questions] for row in rows]
+        cells = [list(row.values()) if alike else [row.get(id, NO_ANSWER) for id in questions] for row in rows]
         # Case by case, as answers lie in memory: question by question takes ten times as long.
         status = [[record.status for record in row] for row in cells]
         values = [[record.value for record in row] for row in cells]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from revisit.core import Case, MediaError, UsageError
 from revisit.core.text import read_package_yaml, read_yaml_file
@@ -35,14 +34,21 @@ UNKNOWN = "not known"
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Facts by the name of a model; `aliases` leads other names to it."""
+    """Facts by the name of a model; their aliases lead to it."""
 
     facts: Mapping[str, Details]
-    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _name_by_alias(self) -> dict[str, str]:
+        names: dict[str, str] = {}
+        for name, own in self.facts.items():
+            for alias in (name, *own.get("aliases", ())):
+                names.setdefault(_normalised_name(str(alias)), name)
+        return names
 
     def canonical_name(self, model: str) -> str | None:
         """The name under which a model's facts stand, or None."""
-        return model if model in self.facts else self.aliases.get(_normalised_name(model))
+        return model if model in self.facts else self._name_by_alias.get(_normalised_name(model))
 
     def facts_of(self, model: str) -> Details:
         """What is known of a model; nothing where nobody said anything."""
@@ -84,7 +90,7 @@ class ModelFacts:
         merged: dict[str, Details] = dict(self.facts)
         for model, facts in new.items():
             merged[self.canonical_name(str(model)) or str(model)] = {**self.facts_of(str(model)), **facts}
-        return _index_aliases(merged)
+        return ModelFacts(merged)
 
 
 def _validate_cost(cost: Any, where: str) -> None:
@@ -131,20 +137,12 @@ def _normalised_name(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _index_aliases(facts: Mapping[str, Details]) -> ModelFacts:
-    aliases: dict[str, str] = {}
-    for name, own in facts.items():
-        for alias in (name, *own.get("aliases", ())):
-            aliases.setdefault(_normalised_name(str(alias)), name)
-    return ModelFacts(facts, aliases)
-
-
 @cache
 def published_model_facts() -> ModelFacts:
     """What papers state."""
     content = read_package_yaml(__package__, FILE)
     sources, models = content["sources"], content["models"]
-    return _index_aliases({name: {**facts, "source": sources[facts["source"]]} for name, facts in models.items()})
+    return ModelFacts({name: {**facts, "source": sources[facts["source"]]} for name, facts in models.items()})
 
 
 def load_model_facts(runs: Sequence[Path], file: Path | None = None) -> ModelFacts:
@@ -154,30 +152,17 @@ def load_model_facts(runs: Sequence[Path], file: Path | None = None) -> ModelFac
     for path in runs:
         source = Path(str((Run(path).facts.get("request") or {}).get("source") or path))
         places += [(source if source.is_dir() else source.parent) / FILE, path / FILE]
-    for place in dict.fromkeys(places):
-        if place.is_file():
-            model_facts = model_facts.merge_file(place)
-    return model_facts.merge_file(file) if file is not None else model_facts
+    for place in [*filter(Path.is_file, dict.fromkeys(places)), *([] if file is None else [file])]:
+        model_facts = model_facts.merge_file(place)
+    return model_facts
 
 
-@dataclass(frozen=True)
-class ClipMeasures:
-    """What a clip says of itself."""
-
-    width: int
-    height: int
-    fps: float
-    frames: int
-
-
-def properties_of_first_readable_clip(cases: Sequence[Case]) -> ClipMeasures | None:
-    """Size, rate and length of the first of these clips that can be opened; nothing is decoded."""
-    from revisit.media import open_clip
+def properties_of_first_readable_clip(cases: Sequence[Case]) -> dict[str, Any] | None:
+    """`width`, `height`, `fps` and `frames` of the first of these clips that can be opened; nothing is decoded."""
+    from revisit.media import read_clip_info
 
     for case in cases:
-        try:
-            with open_clip(case.clip, wanted=np.zeros(0, int)) as stream:
-                return ClipMeasures(stream.info.width, stream.info.height, stream.info.fps, stream.info.count)
-        except (MediaError, OSError):
-            continue
+        with suppress(MediaError, OSError):
+            info = read_clip_info(case.clip)
+            return {"width": info.width, "height": info.height, "fps": info.fps, "frames": info.count}
     return None

@@ -11,16 +11,9 @@ from revisit.core import METRICS, Case, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.reasons import KINDS
 from revisit.core.text import count_and_noun, join_names
+from revisit.results import display
 from revisit.results.ceilings import OUTCOME, ranking_score_id
 from revisit.results.cells import Cell, Interval, difference_interval
-from revisit.results.display import (
-    cell_text,
-    difference_interval_text,
-    number_text,
-    p_value_text,
-    reason_title,
-    signed_number_text,
-)
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_from_ranking
@@ -90,9 +83,9 @@ class PairOutcome:
     @property
     def _difference_text(self) -> str:
         """`+0.21 (95 % CI 0.05 to 0.37)`."""
-        remarks = [f"95 % CI {difference_interval_text(self.interval)}"] if self.interval else []
+        remarks = [f"95 % CI {display.difference_interval_text(self.interval)}"] if self.interval else []
         remarks += ["lower is better"] if self.lower_is_better and self.difference else []
-        return signed_number_text(self.difference) + (f" ({'; '.join(remarks)})" if remarks else "")
+        return display.signed_number_text(self.difference) + (f" ({'; '.join(remarks)})" if remarks else "")
 
     @property
     def _standing_text(self) -> str:
@@ -114,9 +107,9 @@ class PairOutcome:
             return f"{stands}, {count_and_noun(self.scenes, 'scene')}; a test needs {needed}"
         if self.uncorrected is not None and self.uncorrected <= ALPHA:
             if self.wins == self.losses:
-                return f"{stands} (p of the mean {p_value_text(self.uncorrected)})"
+                return f"{stands} (p of the mean {display.p_value_text(self.uncorrected)})"
             return (
-                f"{stands}: significant alone (p {p_value_text(self.uncorrected)}), not among all pairs of "
+                f"{stands}: significant alone (p {display.p_value_text(self.uncorrected)}), not among all pairs of "
                 f"models{self._clips_needed_text}"
             )
         return f"{stands}, not significant{self._clips_needed_text}"
@@ -187,7 +180,7 @@ class QuestionRanking:
         """Who beats whom, as far as that is known."""
         first, *others = [place.model for place in self.places]
         if not others:
-            return f"only {first} has a score: {cell_text(self.places[0].cell)}"
+            return f"only {first} has a score: {display.cell_text(self.places[0].cell)}"
         if self.pairs and all(pair.p is None and (pair.wins or pair.losses) for pair in self.pairs):
             return self._means_text()
         best = self.best
@@ -209,7 +202,7 @@ class QuestionRanking:
 
     def _means_text(self) -> str:
         """The means, where no pair has enough scenes for a test."""
-        means = [f"{place.model} {number_text(place.cell.mean)} on {place.cell.n}" for place in self.places]
+        means = [f"{place.model} {display.number_text(place.cell.mean)} on {place.cell.n}" for place in self.places]
         means[0] += " clip" if self.places[0].cell.n == 1 else " clips"
         scenes = max(pair.scenes for pair in self.pairs)
         needed = MIN_SCENES if scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
@@ -306,9 +299,8 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
     part = results
     if question.gate and results.was_asked(question.gate):
         # Clips that are missing stay: nobody knows what the gate would say, and counts of all clips have them.
-        part = results.only(
-            lambda entry: not isinstance(entry, Case) or _gate_is_open_or_unanswered(results, entry, question.gate)
-        )
+        closed = {record.case.id for record in results.records_for(question.gate) if record.status != "open"}
+        part = results.only(lambda entry: not isinstance(entry, Case) or entry.id not in closed)
     directed = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
     scored = {id: {record.case.model for record in part.scores(id)} for id in directed}
     metric = next((id for id in directed if len(scored[id]) > 1), None) or next(
@@ -318,11 +310,6 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
         asked = any(results.lacking(id) is not None or results.records_for(id) for id in question.metrics)
         return QuestionRanking(question, reason=_unanswered_reason_text(results, question), asked=asked)
     return _rank_models_in_metric(part, question, metric)
-
-
-def _gate_is_open_or_unanswered(results: Results, case: Case, gate: str) -> bool:
-    record = results.answer(case, gate)
-    return record is None or record.status == "open"
 
 
 def _rank_models_in_metric(results: Results, question: SuiteQuestion, metric: str) -> QuestionRanking:
@@ -363,7 +350,7 @@ def _no_score_reason_text(part: Results, metric: str, question: SuiteQuestion) -
         returns = any(looks_away_and_returns(part, case) for case in part.cases)
         return "not testable" if returns else "never came back"
     unscored = part.cell(metric).unscored
-    return reason_title(max(unscored, key=lambda kind: unscored[kind])) if unscored else ""
+    return display.reason_title(max(unscored, key=lambda kind: unscored[kind])) if unscored else ""
 
 
 def _pair_outcomes(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
@@ -426,7 +413,7 @@ def _unanswered_reason_text(results: Results, question: SuiteQuestion) -> str:
     if "no_reference" in reasons and not any(case.reference for case in results.cases):
         return "not asked: no reference video was given"
     kinds = sorted(reasons, key=lambda kind: (not (kind in KINDS and KINDS[kind].lacking), -reasons[kind], kind))
-    counts = [f"{reason_title(kind)} on {reasons[kind]}" for kind in kinds]
+    counts = [f"{display.reason_title(kind)} on {reasons[kind]}" for kind in kinds]
     counts[:1] = [f"{text} of {count_and_noun(len(records), 'clip')}" for text in counts[:1]]
     why = f"no clip could be scored: {', '.join(counts)}" if counts else "no clip could be scored"
     return "; ".join([why, *(REMEDIES[kind] for kind in kinds if kind in REMEDIES)])

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import accumulate, groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -290,9 +290,9 @@ def case_to_json(case: Case) -> CaseEntry:
             if not facts[name]["decoding"]:
                 del facts[name]["decoding"]
     facts["artifacts"] = {name: str(path) for name, path in case.artifacts.items()}
-    return cast(CaseEntry, facts)
+    return facts
 
 
 def rejected_to_json(entry: Rejected) -> RejectedEntry:
     """The entry of plan.json for a clip that is missing or was refused."""
-    return cast(RejectedEntry, asdict(entry))
+    return asdict(entry)

@@ -14,35 +14,45 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
+from html import escape
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from revisit.core import METRICS, UsageError
+from revisit.core import METRICS, Record, UsageError
+from revisit.core.grouping import group_items
+from revisit.core.optional import import_optional
 from revisit.core.records import GATE_STATES
 from revisit.core.text import count_and_noun, join_names
-from revisit.results import export
+from revisit.media.text_files import csv_text
+from revisit.results import pairing
 from revisit.results.ceilings import metrics_changed_by_truth
 from revisit.results.cells import Cell, make_score_cell, range_limits_of_metric
 from revisit.results.clip_answers import ClipAnswers
 from revisit.results.display import table_heading_of_score
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
-from revisit.results.pairing import (
-    Paired,
-    PairingKey,
-    Rank,
-    compare_two_models,
-    count_ambiguous_clips,
-    rank_models_by_scores,
-    ranks_from_ranking,
-)
+from revisit.results.record_files import FACTS_OF_CASE
 from revisit.results.score_names import add_held_suffix, find_metric_of_score, strip_held_suffix
 from revisit.stats.pairwise import Ranking
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+
+COLUMNS: dict[str, Callable[[Record], object]] = {
+    "case": attrgetter("case.id"),
+    **{name: attrgetter(f"case.{name}") for name in FACTS_OF_CASE},
+    "question": attrgetter("question"),
+    "kind": lambda record: "gate" if record.is_gate else "metric",
+    **{name: attrgetter(name) for name in ("status", "value", "raw")},
+    "label": lambda record: record.label or None,
+    "reason_kind": lambda record: record.reason.kind if record.reason else None,
+    "reason": lambda record: record.sentence or None,
+    **{name: attrgetter(name) for name in ("version", "protocol")},
+}
 
 
 class CellsByName(dict[Any, Cell]):
@@ -70,7 +80,19 @@ class Results(ClipAnswers):
     (['flicker', 'motion_amount'], ['calm', 'wild'])
     """
 
-    _repr_html_ = export.mean_scores_html_table
+    def _repr_html_(self) -> str:
+        """Mean of each metric, a row per model: with the number of scored clips where some have no score."""
+        metrics = [metric for metric in self.metrics if self.lacking(metric) is None]
+        head = "".join(f"<th>{escape(name)}</th>" for name in ("model", "clips", *metrics))
+        rows = []
+        for model, part in self.groups("model").items():
+            cells = [escape(str(model)), str(len(part.cases))]
+            for metric in metrics:
+                cell = part.cell(metric)
+                mean = "–" if cell.mean is None else f"{cell.mean:.4g}"
+                cells.append(mean if cell.n == cell.of else f"{mean} <small>({cell.n} of {cell.of})</small>")
+            rows.append("<tr>" + "".join(f"<td>{text}</td>" for text in cells) + "</tr>")
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
     def cell(self, metric: str) -> Cell:
         """The mean of a metric over all clips here, with everything that has no score counted by its reason.
@@ -125,7 +147,7 @@ class Results(ClipAnswers):
         bool
             True for yes or no metrics.
         """
-        return strip_held_suffix(metric) in self._whole._contest._two_valued_metrics
+        return strip_held_suffix(metric) in self.whole._contest._two_valued_metrics
 
     @cached_property
     def _two_valued_metrics(self) -> set[str]:
@@ -175,7 +197,7 @@ class Results(ClipAnswers):
         chosen = self.common(metric) if common else self
         return CellsByName(by, {name: part.cell(metric) for name, part in chosen.groups(by).items()})
 
-    def ambiguous(self, metric: str) -> dict[tuple[str, PairingKey], int]:
+    def ambiguous(self, metric: str) -> dict[tuple[str, pairing.PairingKey], int]:
         """Clips that cannot be paired, because several of a model bear the same key.
 
         Parameters
@@ -188,7 +210,7 @@ class Results(ClipAnswers):
         dict
             (model, key) -> number of clips.
         """
-        return count_ambiguous_clips(self.scores(metric))
+        return pairing.count_ambiguous_clips(self.scores(metric))
 
     def ranking(self, metric: str) -> Ranking:
         """Models from the best to the worst, with tests of all pairs on the clips that both have a score of.
@@ -203,9 +225,9 @@ class Results(ClipAnswers):
         Ranking
             Order, means and tests.
         """
-        return rank_models_by_scores(self.scores(metric), metric, self.two_valued(metric))
+        return pairing.rank_models_by_scores(self.scores(metric), metric, self.two_valued(metric))
 
-    def ranks(self, metric: str) -> list[Rank]:
+    def ranks(self, metric: str) -> list[pairing.Rank]:
         """Models from the best to the worst, by the clips that pairs of them have in common; equals share a place.
 
         The places that a model may have are behind those that beat it, and before those that it beats, all
@@ -234,9 +256,9 @@ class Results(ClipAnswers):
         self._require_known_question(metric)
         if METRICS[strip_held_suffix(metric)].higher_is_better is None:
             raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
-        return ranks_from_ranking(self.ranking(metric))
+        return pairing.ranks_from_ranking(self.ranking(metric))
 
-    def paired(self, metric: str, first: str, second: str) -> Paired:
+    def paired(self, metric: str, first: str, second: str) -> pairing.Paired:
         """Two models on the clips of which both have a score.
 
         Parameters
@@ -262,10 +284,10 @@ class Results(ClipAnswers):
         0.0
         """
         self._require_known_question(metric)
-        if unknown := [model for model in (first, second) if model not in self._whole.models]:
-            names = join_names(self._whole.models, 21)
+        if unknown := [model for model in (first, second) if model not in self.whole.models]:
+            names = join_names(self.whole.models, 21)
             raise UsageError(f"there is no model called {unknown[0]!r}; these results have {names}")
-        return compare_two_models(self.scores(metric), metric, first, second, self.two_valued(metric))
+        return pairing.compare_two_models(self.scores(metric), metric, first, second, self.two_valued(metric))
 
     def look_aways(self) -> LookAwayCounts | None:
         """How many clips of each model look away and come back, where the truth or the request does.
@@ -293,19 +315,15 @@ class Results(ClipAnswers):
         dict
             Ids of metrics -> a sentence on them.
         """
-        alike: dict[tuple[str, ...], tuple[str, list[str]]] = {}
-        for metric in self.metrics:
-            failed = [record for record in self._column_for_question(metric).records if record.failed]
-            if failed:
-                cases = tuple(record.case.id for record in failed)
-                alike.setdefault(cases, (failed[0].sentence, []))[1].append(metric)
+        failed = {id: [one for one in self._column_for_question(id).records if one.failed] for id in self.metrics}
+        alike = group_items(filter(failed.get, failed), lambda id: tuple(record.case.id for record in failed[id]))
         sentences = {}
-        for cases, (sentence, metrics) in alike.items():
+        for cases, metrics in alike.items():
             clips = f"{len(cases)} of {count_and_noun(len(self.cases), 'clip')}"
             count = "counts" if len(cases) == 1 else "count"
-            sentences[tuple(metrics)] = (
-                f"{join_names(metrics)} failed on {clips}, which {count} in no mean; the first: {sentence}"
-            )
+            first = failed[metrics[0]][0].sentence
+            failing = f"{join_names(metrics)} failed on {clips}, which {count} in no mean"
+            sentences[tuple(metrics)] = f"{failing}; the first: {first}"
         return sentences
 
     def warn_of_failures(self, stacklevel: int = 2) -> None:
@@ -316,7 +334,7 @@ class Results(ClipAnswers):
         stacklevel
             As `warnings.warn` takes it.
         """
-        warned = self._whole._warned
+        warned = self.whole._warned
         for metrics, sentence in self.failing().items():
             if not warned.issuperset(metrics):
                 warned.update(metrics)
@@ -330,11 +348,10 @@ class Results(ClipAnswers):
         dict
             Gate -> finding -> number of clips.
         """
-        labels_by_gate: dict[str, Counter[str]] = {}
-        for gate in self.gates:
-            labels = Counter(record.label for record in self.records_for(gate) if record.status in GATE_STATES)
-            labels_by_gate |= {gate: labels} if labels else {}
-        return {gate: dict(sorted(labels.items())) for gate, labels in sorted(labels_by_gate.items())}
+        found = {
+            gate: [one.label for one in self.records_for(gate) if one.status in GATE_STATES] for gate in self.gates
+        }
+        return {gate: dict(sorted(Counter(found[gate]).items())) for gate in sorted(found) if found[gate]}
 
     # For other tools
 
@@ -384,7 +401,7 @@ class Results(ClipAnswers):
         >>> len(results.to_csv().splitlines())
         5
         """
-        text = export.records_to_csv_text(self.records)
+        text = csv_text(list(COLUMNS), (list(row.values()) for row in self._rows()), "\n")
         if path is not None:
             Path(path).write_text(text, encoding="utf-8", newline="")
         return text
@@ -397,7 +414,8 @@ class Results(ClipAnswers):
         pandas.DataFrame
             Columns as those of `to_csv`.
         """
-        return export.records_to_data_frame(self.records)
+        frames = import_optional("pandas", "tables")
+        return frames.DataFrame(list(self._rows()), columns=list(COLUMNS))
 
     def to_arrow(self) -> pyarrow.Table:
         """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it.
@@ -407,4 +425,11 @@ class Results(ClipAnswers):
         pyarrow.Table
             Columns as those of `to_csv`.
         """
-        return export.records_to_arrow_table(self.records)
+        arrow = import_optional("pyarrow", "tables")
+        types = {"seed": arrow.int64(), "version": arrow.int64(), "value": arrow.float64(), "raw": arrow.float64()}
+        schema = arrow.schema([(name, types.get(name, arrow.string())) for name in COLUMNS])
+        return arrow.Table.from_pylist(list(self._rows()), schema=schema)
+
+    def _rows(self) -> Iterator[dict[str, object]]:
+        """All answers as plain columns, the same for every answer."""
+        return ({name: value_of(record) for name, value_of in COLUMNS.items()} for record in self.records)

@@ -18,15 +18,10 @@ vanished, and the gate find its return the most probable. docs/verdict.md has th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from revisit.core import Case
-from revisit.diagnosis.diagnose import Diagnosis, can_diagnose
+from revisit.diagnosis.diagnose import Diagnosis, can_diagnose, diagnose
 from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
-from revisit.results.clip_diagnosis import diagnosis_of_case
-
-if TYPE_CHECKING:
-    from revisit.results.results import Results
+from revisit.results.clip_answers import ClipAnswers
 
 AS_IT_SHOULD, AS_AT_FIRST, AS_NEITHER, WITHOUT_TARGET = "went on", "reset", "neither", "gone"
 TARGET_UNCLEAR = "target unclear"
@@ -37,7 +32,14 @@ VANISHES = "vanish"
 OTHER_STATES = frozenset({"state_reset", "state_frozen", "teleport"})  # findings that deny that the event went on
 
 
-def returned_state(results: Results, case: Case) -> str | None:
+def diagnosis_of_case(results: ClipAnswers, case: Case) -> Diagnosis:
+    """What a clip shows, from its answers; worked out once for all parts of a run."""
+    whole = results.whole
+    owner = whole if whole.of(case) is results.of(case) else results
+    return owner.once(f"diagnosis of {case.id}", lambda: diagnose(results.of(case)))
+
+
+def returned_state(results: ClipAnswers, case: Case) -> str | None:
     """What a clip that looked away and came back shows.
 
     Parameters
@@ -72,27 +74,27 @@ def returned_state(results: Results, case: Case) -> str | None:
     return AS_IT_SHOULD
 
 
-def _target_is_probably_back(results: Results, case: Case, diagnosis: Diagnosis | None) -> bool:
+def _target_is_probably_back(results: ClipAnswers, case: Case, diagnosis: Diagnosis | None) -> bool:
     """Whether the diagnosis denies that the object vanished, and the undecided gate leans towards its return."""
     target = results.answer(case, TARGET_GATE)
     denied = diagnosis is not None and VANISHES not in diagnosis.undecided_kinds
     return denied and target is not None and target.facts.get("guess") == BACK
 
 
-def _target_is_missing_unlike_truth(results: Results, case: Case) -> bool:
+def _target_is_missing_unlike_truth(results: ClipAnswers, case: Case) -> bool:
     """Whether a clip came back to the target's place without it, and its truth did not."""
     truth = results.truth_of(case)
     return results.score(case, REAPPEARANCE) == 0 and (truth is None or results.score(truth, REAPPEARANCE) != 0)
 
 
-def _gate_misses_target_unlike_truth(results: Results, case: Case) -> bool:
+def _gate_misses_target_unlike_truth(results: ClipAnswers, case: Case) -> bool:
     """Whether the gate saw the target hide and not come back, unlike that of the truth."""
     truth = results.truth_of(case)
     answers = [None if one is None else results.answer(one, TARGET_GATE) for one in (case, truth)]
     return [answer is not None and answer.label == NOT_BACK for answer in answers] == [True, False]
 
 
-def _target_return_is_unsure(results: Results, case: Case) -> bool:
+def _target_return_is_unsure(results: ClipAnswers, case: Case) -> bool:
     """Whether nobody can tell if the target came back."""
     target = results.answer(case, TARGET_GATE)
     return target is not None and target.status == "unsure"

@@ -7,17 +7,16 @@ the published maker is, each metric says in its card (`published_by`); who made 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from revisit.core import METRICS, Reason, Record
+from revisit.core import METRICS, Record
 from revisit.core.grouping import group_items
 from revisit.media.text_files import csv_text
+from revisit.results.ceilings import make_unscored
+from revisit.results.results import Results
 from revisit.results.score_names import STAND_IN
-
-if TYPE_CHECKING:
-    from revisit.results.results import Results
 
 FILE = "stand_ins.csv"
 UNLIKE = "unlike_models"  # fact of an answer about the truth that another than the models' maker measured
@@ -87,27 +86,15 @@ def unscore_truth_of_other_makers(results: Results) -> Results:
         return results
 
     def unscore_if_other_maker(record: Record) -> Iterable[Record]:
-        if (
-            not record.case.truth
-            or not record.scored
-            or stand_in_maker_and_published(record)[0] in makers.get(record.question, ("",))
-        ):
+        maker = stand_in_maker_and_published(record)[0]
+        if not record.case.truth or not record.scored or maker in makers.get(record.question, ("",)):
             return (record,)
         published = " and ".join(one.title for one in METRICS[record.question].published_by)
-        truths, models = (
-            name or f"{published} or files that came with them"
-            for name in (
-                stand_in_maker_and_published(record)[0],
-                " or ".join(filter(None, sorted(makers[record.question]))),
-            )
-        )
-        why = Reason("other_settings", f"it was measured by {truths}, and the clips of the models by {models}")
+        unnamed = f"{published} or files that came with them"
+        models = " or ".join(filter(None, sorted(makers[record.question])))
+        why = f"it was measured by {maker or unnamed}, and the clips of the models by {models or unnamed}"
         facts = {**record.facts, UNLIKE: True}
-        return (
-            record.with_changed_fields(
-                status="unscored", value=None, raw=None, reason=why, facts=facts, units="", n_units=0
-            ),
-        )
+        return (make_unscored(record, "other_settings", why, facts=facts, units="", n_units=0),)
 
     return results.expanded(unscore_if_other_maker)
 
@@ -126,21 +113,21 @@ def _split_stand_in(record: Record) -> Iterable[Record]:
     made_by, published = stand_in_maker_and_published(record)
     if not made_by:
         return (record,)
-    why = Reason("other_settings", f"measured by {made_by}, which stands in for {published}")
-    empty = record.with_changed_fields(status="unscored", value=None, raw=None, reason=why, units="", n_units=0)
+    why = f"measured by {made_by}, which stands in for {published}"
+    empty = make_unscored(record, "other_settings", why, units="", n_units=0)
     return empty, record.with_changed_fields(question=record.question + STAND_IN)
 
 
 def list_stand_ins(results: Results) -> list[StandIn]:
     """The metrics that were measured by stand-ins, also where they are set apart."""
-    counts: dict[tuple[str, str, str], int] = {}
+    counts: Counter[tuple[str, str, str]] = Counter()
     for record in results.records:
         id = record.question.removesuffix(STAND_IN)
         made_by, published = stand_in_maker_and_published(
             record if id == record.question else record.with_changed_fields(question=id)
         )
         if made_by:
-            counts[id, made_by, published] = counts.get((id, made_by, published), 0) + 1
+            counts[id, made_by, published] += 1
     return [StandIn(*key, clips) for key, clips in counts.items()]
 
 

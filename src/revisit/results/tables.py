@@ -7,6 +7,7 @@ from typing import Any
 
 from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
+from revisit.core.grouping import group_items
 from revisit.core.text import join_names
 from revisit.results.ceilings import count_low_truth_scores, metrics_changed_by_truth
 from revisit.results.cells import Cell, CellEntry
@@ -204,16 +205,12 @@ def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
 
 def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, object]]:
     """What was refused, one by one; what is missing, in one sentence per model and place, which names a few."""
-    rows: list[dict[str, object]] = [
-        {"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing
-    ]
-    missing: dict[tuple[str, str], list[str]] = {}
-    for entry in rejected:
-        if entry.missing:
-            place = "/".join(getattr(entry, name) for name in places)
-            name = entry.id.removesuffix("#0").removesuffix(f"@{entry.model}").removeprefix(f"{place}/")
-            missing.setdefault((entry.model, place), []).append(name)
-    for (model, place), names in missing.items():
+    rows: list[dict[str, object]] = [{"id": one.id, "reason": one.reason} for one in rejected if not one.missing]
+    missing = [entry for entry in rejected if entry.missing]
+    by_place = group_items(missing, lambda entry: (entry.model, "/".join(getattr(entry, name) for name in places)))
+    for (model, place), entries in by_place.items():
+        ids = (entry.id.removesuffix("#0").removesuffix(f"@{model}") for entry in entries)
+        names = [id.removeprefix(f"{place}/") for id in ids]
         count = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"
         id = f"{place}@{model}" if place else model
         rows.append({"id": id, "reason": f"{count}: {join_names(names, NAMED)}", "missing": True})

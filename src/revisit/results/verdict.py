@@ -24,21 +24,14 @@ from statistics import median
 from revisit.core import METRICS, SUITES, Case, digest
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names
+from revisit.results import collapses
 from revisit.results.ceilings import count_low_truth_scores, held_to_truth
-from revisit.results.collapses import (
-    BLANK,
-    FaultCounts,
-    collapse_counts,
-    count_picture_faults,
-    is_blank_clip,
-    picture_fault_sentences,
-)
 from revisit.results.display import number_text
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.judge_trust import JudgeTrust, measure_judge_trust
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unreadable_clips_text
-from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
+from revisit.results.question_ranking import QuestionRanking, rank_questions
 from revisit.results.results import Results
 from revisit.results.returned_states import REAPPEARANCE
 from revisit.results.run import Run
@@ -60,7 +53,7 @@ class Verdict:
     moments: tuple[Moment, ...] = ()
     low_ceilings: Mapping[str, int] = field(default_factory=dict)  # metric -> clips on which the truth scores low
     look_away: LookAwayCounts | None = None  # who looks away and comes back; None where no gate was asked
-    picture_faults: FaultCounts = field(default_factory=dict)
+    picture_faults: collapses.FaultCounts = field(default_factory=dict)
     unread: Mapping[str, int] = field(default_factory=dict)  # model, or the truth -> clips that could not be read
     judge: JudgeTrust | None = None  # how often the judge failed its control questions; None where it never did
 
@@ -78,9 +71,9 @@ class Verdict:
         return "; ".join(self._comparison_sentences())
 
     def _comparison_sentences(self) -> list[str]:
-        faults = {fault: self.picture_faults[fault] for fault in BLANK if fault in self.picture_faults}
+        faults = {fault: self.picture_faults[fault] for fault in collapses.BLANK if fault in self.picture_faults}
         whole = {fault: counts for fault, counts in faults.items() if any(n == of for n, of in counts.values())}
-        return [*picture_fault_sentences(whole), *self._strongest_sentences()]
+        return [*collapses.picture_fault_sentences(whole), *self._strongest_sentences()]
 
     def _strongest_sentences(self) -> list[str]:
         if self.overall:
@@ -116,7 +109,7 @@ class Verdict:
                 counts.short_clips_text,
             ]
         sentences += [self._decided_wins_text()] if not self.overall else []
-        sentences += [*picture_fault_sentences(self.picture_faults), self._unreadable_text()]
+        sentences += [*collapses.picture_fault_sentences(self.picture_faults), self._unreadable_text()]
         return list(dict.fromkeys(filter(None, sentences)))
 
     @property
@@ -152,8 +145,15 @@ class Verdict:
             "answers": [
                 {
                     **{name: value for name, value in asdict(answer).items() if name not in CELLS},
-                    "places": [_place_as_json(place) for place in answer.places],
-                    "truth": None if answer.truth is None else answer.truth.as_json(),
+                    "places": [
+                        {
+                            **asdict(place),
+                            "cell": place.cell.as_json(),
+                            "common": place.common and place.common.as_json(),
+                        }
+                        for place in answer.places
+                    ],
+                    "truth": answer.truth and answer.truth.as_json(),
                     "floors": {model: cell.as_json() for model, cell in answer.floors.items()},
                     "unranked": {model: cell.as_json() for model, cell in answer.unranked.items()},
                     "best": list(answer.best),
@@ -161,7 +161,7 @@ class Verdict:
                 }
                 for answer in self.answers
             ],
-            "look_away": None if self.look_away is None else self.look_away.as_json(),
+            "look_away": self.look_away and self.look_away.as_json(),
             **({} if self.judge is None else {"judge": self.judge.as_json()}),
             "overall": self.overall,
             "ahead": self.ahead,
@@ -171,14 +171,9 @@ class Verdict:
             "trade_offs": list(self.trade_offs),
             "moments": [asdict(moment) for moment in self.moments],
             "low_ceilings": dict(self.low_ceilings),
-            "collapses": {model: list(counts) for model, counts in collapse_counts(self.picture_faults).items()},
+            "collapses": {model: [*n] for model, n in collapses.collapse_counts(self.picture_faults).items()},
             "unread": dict(self.unread),
         }
-
-
-def _place_as_json(place: Place) -> dict[str, object]:
-    common = None if place.common is None else place.common.as_json()
-    return {**asdict(place), "cell": place.cell.as_json(), "common": common}
 
 
 def make_verdict(results: Results, suite_card: Details) -> Verdict:
@@ -204,7 +199,7 @@ def _compute_verdict(results: Results, suite_card: Details) -> Verdict:
         tuple(worst_moments(held, answers)),
         count_low_truth_scores(results),
         count_look_aways(results.ranked),
-        count_picture_faults(results.ranked),
+        collapses.count_picture_faults(results.ranked),
         _count_unreadable_clips(results),
         measure_judge_trust(results),
     )
@@ -256,8 +251,8 @@ def _overall_best_and_uncompared(answers: Sequence[QuestionRanking]) -> tuple[st
     if not ranked:
         return "", ()
     rank = [{place.model: place.rank for place in answer.places} for answer in ranked]
-    everybody = {model for ranks in rank for model in ranks} | {model for a in ranked for model in a.left_out}
     left_out = {model for answer in ranked for model in answer.left_out}
+    everybody = left_out.union(*rank)
     for model in sorted(everybody):
         if not all(ranks.get(model) == 1 for ranks in rank):
             continue
@@ -304,7 +299,7 @@ def _standing_still_sentences(results: Results, rule: Details) -> list[str]:
     movement = str(rule.get("movement", ""))
     if movement not in METRICS or len(results.models) < 2:
         return []
-    shown = results.only(lambda entry: not isinstance(entry, Case) or not is_blank_clip(results, entry))
+    shown = results.only(lambda entry: not isinstance(entry, Case) or not collapses.is_blank_clip(results, entry))
     moved = {model: cell.mean for model, cell in shown.mean(movement).items() if cell.mean is not None}
     sentences = []
     for model, amount in moved.items():

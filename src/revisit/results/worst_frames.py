@@ -10,6 +10,7 @@ from revisit.results.ceilings import OUTCOME, WENT_ON, explain_held_score, ranki
 from revisit.results.cells import GOOD
 from revisit.results.collapses import COLLAPSE, FAULTS, picture_fault_unlike_truth
 from revisit.results.display import number_text, score_title
+from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.question_ranking import QuestionRanking
 from revisit.results.results import Results
 
@@ -35,14 +36,8 @@ class Moment:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A bad score, or a bad finding of a gate."""
-
-    order: int
-    loss: float
-    place: int  # of its question
-    record: Record
+# A bad score, or a bad finding of a gate; before it, its order, how bad it is, the place of its question, and its case.
+Candidate = tuple[tuple[int, float, int, str], Record]
 
 
 def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: int = WORST) -> list[Moment]:
@@ -54,28 +49,28 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
             *_vanished_target_candidates(results),
             *_low_score_candidates(results, answers),
         ],
-        key=lambda one: (one.order, -one.loss, one.place, one.record.case.id),
+        key=lambda one: one[0],
     )
     chosen: list[Moment] = []
     for fresh in (lambda c: {c.model, c.sample}.isdisjoint(x for m in chosen for x in (m.model, m.sample)),
                   lambda c: c.model not in {m.model for m in chosen},
                   lambda c: (c.model, c.sample) not in {(m.model, m.sample) for m in chosen},
                   lambda c: c.id not in {m.case for m in chosen}):  # fmt: skip
-        for one in candidates:
+        for _, record in candidates:
             if len(chosen) == count:
                 break
-            if fresh(one.record.case):
-                chosen.append(_make_moment(results, one))
+            if fresh(record.case):
+                chosen.append(_make_moment(results, record))
     return chosen
 
 
-def _blank_candidates(results: Results) -> Iterator[_Candidate]:
+def _blank_candidates(results: Results) -> Iterator[Candidate]:
     for record in results.scores(COLLAPSE):
         if "blank" in record.facts and picture_fault_unlike_truth(results, record.case):
-            yield _Candidate(AT_SIGHT, 1.0 + record.facts["blank_share"], 0, record)
+            yield (AT_SIGHT, -1.0 - record.facts["blank_share"], 0, record.case.id), record
 
 
-def _collapsed_picture_candidates(results: Results) -> Iterator[_Candidate]:
+def _collapsed_picture_candidates(results: Results) -> Iterator[Candidate]:
     for id, (behind_truth, behind_best) in STRIKING.items():
         for record in results.scores(id) if id in METRICS else ():
             truth = results.truth_of(record.case)
@@ -84,28 +79,28 @@ def _collapsed_picture_candidates(results: Results) -> Iterator[_Candidate]:
                 0.0 if ceiling is None else _share_of_range_from_best(id, ceiling)
             )
             if loss > (behind_best if ceiling is None else behind_truth):
-                yield _Candidate(AT_SIGHT, loss, 0, record)
+                yield (AT_SIGHT, -loss, 0, record.case.id), record
 
 
-def _vanished_target_candidates(results: Results) -> Iterator[_Candidate]:
+def _vanished_target_candidates(results: Results) -> Iterator[Candidate]:
     """Targets that disappear while the camera looks at them, and not in the truth."""
     for record in results.records_for("target_return"):
-        away = results.answer(record.case, "look_away")
+        away = results.answer(record.case, "look_away") or NO_ANSWER
         truth = results.truth_of(record.case)
-        in_truth = None if truth is None else results.answer(truth, "target_return")
-        vanished = record.label == "hidden, not returned" and away is not None and away.label == "never looks away"
-        if vanished and in_truth is not None and in_truth.label in ("never hidden", "hidden, returned"):
-            yield _Candidate(AT_SIGHT, 1.0, 0, record)
+        in_truth = NO_ANSWER if truth is None else results.answer(truth, "target_return") or NO_ANSWER
+        vanished = record.label == "hidden, not returned" and away.label == "never looks away"
+        if vanished and in_truth.label in ("never hidden", "hidden, returned"):
+            yield (AT_SIGHT, -1.0, 0, record.case.id), record
 
 
-def _low_score_candidates(results: Results, answers: Sequence[QuestionRanking]) -> Iterator[_Candidate]:
+def _low_score_candidates(results: Results, answers: Sequence[QuestionRanking]) -> Iterator[Candidate]:
     for place, answer in enumerate(answers):
         if not answer.metric or None in METRICS[answer.metric].range:
             continue
         for record in results.scores(answer.metric):
             loss = _share_of_range_from_best(answer.metric, record.value or 0.0)
             if loss > GOOD and not _went_on(record):
-                yield _Candidate(MEMORY if answer.question.memory else OTHER, loss, place, record)
+                yield (MEMORY if answer.question.memory else OTHER, -loss, place, record.case.id), record
 
 
 def _went_on(record: Record) -> bool:
@@ -121,27 +116,21 @@ def _share_of_range_from_best(metric: str, value: float) -> float:
     return share if METRICS[metric].higher_is_better is False else 1 - share
 
 
-def _make_moment(results: Results, one: _Candidate) -> Moment:
-    record, case, value = one.record, one.record.case, one.record.value or 0.0
-    if record.question not in METRICS:  # a gate's finding
-        since = _frame_in_facts(record, "first_hidden_frame")
-        return Moment(case.id, case.model, case.sample, record.question, value, since, VANISHES, case.seed)
-    if record.question == COLLAPSE and "blank" in record.facts:
-        since, fault = _frame_in_facts(record, "blank_from_frame"), picture_fault_unlike_truth(results, case)
-        why = f"the clip {FAULTS[fault or 'collapse'][1]}"
-        return Moment(case.id, case.model, case.sample, COLLAPSE, value, since, why, case.seed)
-    metric = METRICS[record.question]
-    why = "; ".join(
-        filter(
-            None,
-            [f"{score_title(ranking_score_id(results, metric.id))}: {number_text(value)}", explain_held_score(record)],
-        )
-    )
-    is_capped = OUTCOME in METRICS and "own" in record.facts and "outcome" in record.facts
-    frame = worst_or_first_return_frame(results, case, OUTCOME if is_capped else metric.id)
-    if frame is None and case.phases:
-        frame = case.phases[1]
-    return Moment(case.id, case.model, case.sample, metric.id, value, frame, why, case.seed)
+def _make_moment(results: Results, record: Record) -> Moment:
+    case, value, metric = record.case, record.value or 0.0, record.question
+    if metric not in METRICS:  # a gate's finding
+        frame, why = _frame_in_facts(record, "first_hidden_frame"), VANISHES
+    elif metric == COLLAPSE and "blank" in record.facts:
+        fault = picture_fault_unlike_truth(results, case)
+        frame, why = _frame_in_facts(record, "blank_from_frame"), f"the clip {FAULTS[fault or 'collapse'][1]}"
+    else:
+        score = f"{score_title(ranking_score_id(results, metric))}: {number_text(value)}"
+        why = "; ".join(filter(None, [score, explain_held_score(record)]))
+        is_capped = OUTCOME in METRICS and {"own", "outcome"} <= record.facts.keys()
+        frame = worst_or_first_return_frame(results, case, OUTCOME if is_capped else metric)
+        if frame is None and case.phases:
+            frame = case.phases[1]
+    return Moment(case.id, case.model, case.sample, metric, value, frame, why, case.seed)
 
 
 def _frame_in_facts(record: Record | None, fact: str) -> int | None:

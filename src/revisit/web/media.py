@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Clip, MediaError
-from revisit.media import clip_digest, encode_mp4, open_clip
+from revisit.core.frames import ClipInfo
+from revisit.media import clip_digest, encode_mp4, open_clip, read_clip_info
 from revisit.media.frame_count import read_mp4_index
 from revisit.media.orientation import is_video_mirrored
 
@@ -28,27 +29,19 @@ UNEVEN = 0.25  # of a frame: how far a frame may be from where a constant rate h
 
 @dataclass(frozen=True)
 class PlayableFile:
-    """A file that browsers play frame by frame."""
+    """A file that browsers play frame by frame, and what is known of the clip."""
 
     path: Path
-    fps: float
-    frames: int
-    width: int
-    height: int
+    info: ClipInfo
 
 
 def playable_file(clip: Clip, copies: Path) -> PlayableFile:
     """The clip as a browser can show it: itself where possible, else a copy in the folder `copies`."""
-    with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
-        info = stream.info
-    facts = info.fps, info.count, info.width, info.height
-    if (
-        not clip.start
-        and clip.count is None
-        and _has_browser_codec(clip.path)
-        and _has_constant_frame_rate(info.times, info.fps)
-    ):
-        return PlayableFile(clip.path, *facts)
+    info = read_clip_info(clip)
+    whole = not clip.start and clip.count is None
+    late = info.times * info.fps - np.arange(len(info.times))  # how far each frame is from where a constant rate has it
+    if whole and _has_browser_codec(clip.path) and len(late) and np.abs(late).max() <= UNEVEN:
+        return PlayableFile(clip.path, info)
     path = copies / f"{clip_digest(clip)[:32]}.mp4"
     if path.is_file():
         with suppress(OSError):  # of a cache that others own
@@ -57,7 +50,7 @@ def playable_file(clip: Clip, copies: Path) -> PlayableFile:
         copies.mkdir(parents=True, exist_ok=True)
         with open_clip(clip) as stream:
             encode_mp4(path, (_pad_to_even_size(frame.rgb) for frame in stream), info.fps, crf=14)
-    return PlayableFile(path, *facts)
+    return PlayableFile(path, info)
 
 
 def _has_browser_codec(path: Path) -> bool:
@@ -72,11 +65,6 @@ def _has_browser_codec(path: Path) -> bool:
     index = read_mp4_index(path) or b""
     at = index.find(b"avcC")
     return at > 0 and index[at + 5 : at + 6] in PROFILES
-
-
-def _has_constant_frame_rate(times: np.ndarray, fps: float) -> bool:
-    """Whether every frame is where a constant rate has it."""
-    return bool(len(times)) and bool(np.abs(times * fps - np.arange(len(times))).max() <= UNEVEN)
 
 
 def _pad_to_even_size(rgb: np.ndarray) -> np.ndarray:

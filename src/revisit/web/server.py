@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from revisit.core import MissingPrerequisite, UsageError
+from revisit.core import UsageError
+from revisit.core.optional import import_optional
 
 STATIC = Path(__file__).parent / "static"
 LARGEST_BODY = 256 * 1024  # bytes
@@ -205,28 +206,12 @@ def serve_until_interrupted(
 def _open_listening_socket(where: ListenAddress) -> Any:
     import socket
 
+    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     try:
-        family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((where.host, where.port))
-        listener.listen(256)
-        return listener
+        return socket.create_server((where.host, where.port), family=family, backlog=256)
     except OSError as error:
         raise UsageError(
             f"cannot listen on {where.host}:{where.port}: {error.strerror}; choose another --port"
-        ) from None
-
-
-def import_optional(module: str, extra: str = "annotate") -> Any:
-    """A module that only some need, or the command that brings it."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise MissingPrerequisite(
-            f"this needs {module.partition('.')[0]}: pip install 'revisit-bench[{extra}]'"
         ) from None
 
 

@@ -10,17 +10,17 @@ import json
 from functools import cache
 from importlib.resources import files
 
-from revisit.audit.schema import AuditContent, MetricAudit
+from revisit.audit.schema import Content
 
 
 @cache
-def load_saved_audit(set: str = "lite") -> AuditContent:
+def load_saved_audit(set: str = "lite") -> Content:
     """The saved audit of an observer set; empty where there is none."""
     file = files(__name__) / f"{set}.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def saved_metric_audit(metric: str, version: int) -> MetricAudit | None:
+def saved_metric_audit(metric: str, version: int) -> Content | None:
     """What the audit found of a metric in this version, or None."""
     audit = load_saved_audit().get("metrics", {}).get(metric)
     return audit if audit is not None and audit["version"] == version else None

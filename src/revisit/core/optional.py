@@ -1,0 +1,19 @@
+"""Libraries that only some need: imported where they are used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from revisit.core.errors import MissingPrerequisite
+
+
+def import_optional(module: str, extra: str = "annotate") -> Any:
+    """A module that only some need, or the command that brings it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        name = module.partition(".")[0]
+        raise MissingPrerequisite(
+            f"{name} is not installed; `pip install 'revisit-bench[{extra}]'` brings it"
+        ) from None
