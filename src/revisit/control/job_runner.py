@@ -11,13 +11,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import queue
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from revisit.control.provenance import ClipRecord, provenance_record
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.text import join_names, parse_json
-from revisit.core.threads import start_thread
+from revisit.core.threads import results_of_threads
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import make_trajectory
 from revisit.media import Limits, file_digest, frame_count_in_mp4_index, open_clip, write_picture
@@ -115,31 +114,14 @@ def run_jobs(
 def _run_on_all_backends(
     jobs: Sequence[Job], backends: Sequence[GeneratorBackend], folder: Path, settings: GenerationSettings
 ) -> Iterator[JobResult]:
-    waiting = iter(list(jobs))  # one for all workers
-    ended: queue.SimpleQueue[JobResult | BaseException] = queue.SimpleQueue()
-    stop = threading.Event()
-
-    def work_until_stopped(backend: GeneratorBackend) -> None:
-        try:
-            for job in waiting:
-                if stop.is_set():
-                    break
-                ended.put(run_job(job, backend, folder, settings))
-            backend.close()
-        except BaseException as error:
-            ended.put(error)
+    def results_of_backend(backend: GeneratorBackend, jobs: Iterator[Job]) -> Iterator[JobResult]:
+        for job in jobs:
+            yield run_job(job, backend, folder, settings)
+        backend.close()
 
     try:
-        threads = [start_thread(work_until_stopped, backend) for backend in backends]
-        for _ in jobs:
-            result = ended.get()
-            if isinstance(result, BaseException):
-                raise result
-            yield result
-        for thread in threads:
-            thread.join()
+        yield from results_of_threads([partial(results_of_backend, backend) for backend in backends], jobs)
     finally:
-        stop.set()
         for backend in backends:
             with contextlib.suppress(Exception):
                 backend.close()

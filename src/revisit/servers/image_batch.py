@@ -10,16 +10,16 @@ from __future__ import annotations
 import fcntl
 import json
 import math
-import queue
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.threads import start_thread
+from revisit.core.threads import results_of_threads
 from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
 from revisit.servers.failures import NoReply, Refused, Stopped
@@ -195,33 +195,11 @@ def draw_missing_pictures(
         `drawn`, `kept`, `recorded` (drawn earlier, paid for then), `failed` or `refused`, in the order they end.
     """
     spent = spending or Spending(backend.settings.budget, backend.settings.price)
-    waiting: queue.SimpleQueue[ImageRequest] = queue.SimpleQueue()
-    ended: queue.SimpleQueue[ImageResult | BaseException] = queue.SimpleQueue()
-    for request in requests:
-        waiting.put(request)
     worker = _Worker(backend, store, replace, spent)
-
-    def draw_until_done() -> None:
-        while not worker.caller.quit.is_set():
-            try:
-                request = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                ended.put(worker.draw_or_reuse(request))
-            except BaseException as error:
-                ended.put(error)
-                return
-
+    threads = min(backend.settings.concurrency, len(requests))
     with store.hold_alone():
         try:
-            for _ in range(min(backend.settings.concurrency, len(requests))):
-                start_thread(draw_until_done, name="draw")
-            for _ in requests:
-                result = ended.get()
-                if isinstance(result, BaseException):
-                    raise result
-                yield result
+            yield from results_of_threads([partial(map, worker.draw_or_reuse)] * threads, requests)
         finally:
             worker.caller.quit.set()
 

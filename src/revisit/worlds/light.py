@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 from revisit.worlds.shapes import Ball, Panel, Shape, Solid, surface_points_and_normals
@@ -84,17 +85,15 @@ def light_factors(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: S
 
 def _light_grid_size(shape: Shape) -> tuple[int, int]:
     """Rows and columns of points at which the light on a shape is worked out."""
-    if isinstance(shape, Panel):
-        rows, columns = (int(np.clip(np.linalg.norm(side) / CELL, 2, 100)) for side in (shape.down, shape.across))
-        return (1, 1) if shape.glows else (rows, columns)
     if shape.glows:
         return 1, 1
-    return (10, 16) if max(shape.radius if isinstance(shape, Ball) else shape.bottom, CELL) > CELL else (6, 10)
+    if isinstance(shape, Panel):
+        rows, columns = (int(np.clip(np.linalg.norm(side) / CELL, 2, 100)) for side in (shape.down, shape.across))
+        return rows, columns
+    return (10, 16) if (shape.radius if isinstance(shape, Ball) else shape.bottom) > CELL else (6, 10)
 
 
 def _apply_light_to_image(shape: Shape, factor: np.ndarray) -> np.ndarray:
-    import cv2
-
     height, width = shape.image.shape[:2]
     if shape.glows:
         return (shape.image * 255 + 0.5).astype(np.uint8)

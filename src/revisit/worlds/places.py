@@ -6,6 +6,7 @@ To add a kind of place, write a function from a seed to a Setting and add a row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -78,11 +79,15 @@ def make_world(
     scene = f"A {setting.title} with a {title} on a wooden table."
     return World(
         name or f"{place}-{seed}", seed, tuple(surfaces), instances, setting.lamp, solids, kind, layout.target_places,
-        first_camera_pose(), FOV, layout.turn_side, scene, layout, place,
+        first_camera_pose(), FOV, "right" if layout.side > 0 else "left", scene, layout, place,
         target_seed=like.target_seed if like else seed,
         perch=layout.block_top if has_block else None,
         screen=_folding_screen(seed, palette, layout.distance - SCREEN_NEARER),
     )  # fmt: skip
+
+
+# The world of a seed; films in the same world come one after another.
+make_cached_world = lru_cache(maxsize=1)(make_world)
 
 
 def _folding_screen(seed: int, palette: fu.Palette, distance: float) -> Thing:

@@ -61,11 +61,8 @@ def frames_with_event_position(film: Film, where: Callable[[np.ndarray], np.ndar
     """The truth, with the event at another place of its path on return: `where` it is, from where it should be."""
     path, progress = event_path(film)
     for (frame, away), position in zip(frames_with_memory_failed(film), where(progress), strict=True):
-        yield (
-            blend_state_pictures(film, frame, states_at_path_position(path, position))
-            if away
-            else film.truth(frame).rgb
-        )
+        weighted = states_at_path_position(path, position) if away else [(1.0, film.states[frame])]
+        yield effects.weighted_mean_picture((weight, film.shot(frame, state).rgb) for weight, state in weighted)
 
 
 def event_path(film: Film) -> tuple[Weighted, np.ndarray]:
@@ -96,11 +93,6 @@ def state_distance(one: State, other: State) -> float:
     distance = float(np.linalg.norm(np.subtract(one.place, other.place)))
     distance += abs(one.amount - other.amount) + float(one.look != other.look)
     return distance + (abs(one.turn - other.turn) + abs(one.roll - other.roll)) / 90
-
-
-def blend_state_pictures(film: Film, frame: int, weighted: Weighted) -> np.ndarray:
-    """A frame with the target in a state, or in a blend of states."""
-    return effects.weighted_mean_picture((weight, film.shot(frame, state).rgb) for weight, state in weighted)
 
 
 def offset_place(place: tuple[float, float, float], by: np.ndarray) -> tuple[float, float, float]:

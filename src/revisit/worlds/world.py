@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 
+import cv2
 import numpy as np
 
 from revisit.worlds.layout import TableLayout
@@ -21,12 +22,14 @@ from revisit.worlds.render import (
     Camera,
     Surface,
     Traced,
+    box_corners,
     colour_traced_surfaces,
     make_surface,
     may_box_be_in_view,
     pixel_to_panel_matrix,
     surface_pixel_boxes,
     trace_surfaces,
+    values_of_pixels,
 )
 from revisit.worlds.shapes import Panel, Shape, Solid, Thing, roll_balls, stretch_thing, turn_and_move
 from revisit.worlds.state import SCREEN, TARGET, State
@@ -90,6 +93,11 @@ class World:
         """The scene, and a camera that turns away from the target and back."""
         title = self.instances[TARGET]
         return f"{self.scene} The camera turns {self.turn}, away from the {title}, and then turns back."
+
+    @property
+    def away_and_back(self) -> dict[str, str]:
+        """The sides to which the camera turns away and back, as scripts name them."""
+        return {"away": self.turn, "back": "left" if self.turn == "right" else "right"}
 
     @property
     def first_state(self) -> State:
@@ -173,8 +181,7 @@ class WorldView:
         """Whether a generous box around the target and its shadow is in view: most states need no drawing to know."""
         wide, high = SHADOW / 2 + max(0.0, 0.5 * (state.scale - 1)), 0.9 * state.scale
         x, y, z = state.place
-        edges = [(x - wide, x + wide), (y - high, y + 0.05), (z - wide, z + wide)]
-        hull = np.array([[x, y, z] for z in edges[2] for y in edges[1] for x in edges[0]])
+        hull = box_corners((x - wide, y - high, z - wide), (x + wide, y + 0.05, z + wide))
         return may_box_be_in_view(hull, self.camera)
 
     def _target_and_screen_surfaces(self, states: tuple[State, ...], screen: float) -> list[Surface]:
@@ -256,14 +263,10 @@ def _shadow_surface(solids: Sequence[Solid], state: State, lamp: Lamp) -> Surfac
 
 def _apply_shadow(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Camera) -> np.ndarray:
     """The picture with the shadow on every pixel that lies in the shadow's plane."""
-    import cv2
-
     assert isinstance(shadow, Panel)
     G = pixel_to_panel_matrix(shadow, camera)
     height, width = camera.size
-    row = G[2].astype(np.float32)
-    x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)[:, None]
-    flat = row[0] * x + (row[1] * y + row[2])
+    (flat,) = values_of_pixels(G[2:], (0, 0, width, height))
     touched = np.abs(inverse - flat) < 2e-3 * np.abs(flat)
     cells = shadow.image.shape[0]
     to_cells = np.array([[cells, 0, -0.5], [0, cells, -0.5], [0, 0, 1]]) @ G
@@ -285,8 +288,6 @@ def _enclosing_box(boxes: Iterable[Box | None], size: tuple[int, int]) -> Box | 
 
 
 def _halve_picture(image: np.ndarray) -> np.ndarray:
-    import cv2
-
     return cv2.resize(image, (image.shape[1] // 2, image.shape[0] // 2), interpolation=cv2.INTER_AREA)
 
 

@@ -6,6 +6,7 @@ furniture (face towards -z, back at z = 0) and add a row with the width it takes
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 
 from revisit.worlds import furniture as fu
@@ -122,7 +123,7 @@ def tree(rng: np.random.Generator, palette: fu.Palette) -> Thing:
 
 def bench(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """A garden bench with a back of three boards."""
-    wood = tx.wood(np.asarray(palette.colours[int(rng.integers(len(palette.colours)))]) * 0.9, plank=0.1)
+    wood = tx.wood(np.asarray(tx.random_colour(rng, palette.colours)) * 0.9, plank=0.1)
     thing = box(rng, (1.5, 0.05, 0.42), wood, at=(0, 0.42, -0.1))
     for up in (0.55, 0.70, 0.85):
         thing += box(rng, (1.5, 0.10, 0.04), wood, at=(0, up, 0.1), skip="")
@@ -136,7 +137,7 @@ def planter(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """A wooden trough full of flowers."""
     thing = box(rng, (1.1, 0.42, 0.42), tx.wood(palette.wood, plank=0.14), top=tx.plain((0.22, 0.15, 0.10), 0.2))
     for x in np.linspace(-0.42, 0.42, 5):
-        colour = palette.colours[int(rng.integers(len(palette.colours)))]
+        colour = tx.random_colour(rng, palette.colours)
         thing += ball(rng, rng.uniform(0.14, 0.19), od.leaves(), at=(float(x), 0.38, rng.uniform(-0.05, 0.05)))
         for _ in range(3):
             at = (float(x) + rng.uniform(-0.1, 0.1), 0.58 + rng.uniform(0, 0.12), rng.uniform(-0.14, 0.02))
@@ -159,7 +160,7 @@ def barrel(rng: np.random.Generator, palette: fu.Palette) -> Thing:
 
 def shed(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """A small shed with a flat roof."""
-    boards = od.fence_boards(palette.colours[int(rng.integers(len(palette.colours)))])
+    boards = od.fence_boards(tx.random_colour(rng, palette.colours))
     thing = box(rng, (1.2, 1.75, 0.7), boards, at=(0, 0, 0), skip="back bottom")
     thing += box(rng, (1.36, 0.08, 0.86), tx.plaster((0.30, 0.28, 0.28), 0.15), at=(0, 1.75, 0), skip="")
     door = tx.art(palette.colours, margin=palette.wood)
@@ -180,8 +181,6 @@ STANDING: tuple[tuple[fu.Maker, float], ...] = (
 
 def _log_ends_paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """The sawn ends of stacked logs."""
-    import cv2
-
     rows, columns = int(height * tx.TEXELS), int(width * tx.TEXELS)
     image = np.full((rows, columns, 3), (34, 24, 18), np.uint8)
     for _ in range(260):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +11,7 @@ from revisit.core.registry import Registry
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film, play
 from revisit.worlds.layouts.common import Model, Row
-from revisit.worlds.places import make_world
+from revisit.worlds.places import make_cached_world
 from revisit.worlds.workers import StepCallback
 from revisit.worlds.world import World
 
@@ -35,22 +34,15 @@ class Order:
     @property
     def world(self) -> World:
         """Where it is played."""
-        return _make_cached_world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
+        return make_cached_world(self.seed, self.place, self.kind, block=EVENTS[self.event].needs_perch)
 
     def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
         """What it is called, and the film."""
         world = self.world
         right = world.turn == "right"
         camera, action = ("RL", "right_then_left") if right else ("LR", "left_then_right")
-        away, back = ("right", "left") if right else ("left", "right")
-        script = self.script.format(away=away, back=back, half=frames // 2, rest=frames - 1 - frames // 2)
+        script = self.script.format(**world.away_and_back, half=frames // 2, rest=frames - 1 - frames // 2)
         return self.name.format(camera=camera, action=action), play(world, script, self.event, size, frames=frames)
-
-
-@lru_cache(maxsize=1)
-def _make_cached_world(seed: int, place: str, kind: str, block: bool) -> World:
-    """The world of a seed; films in the same world come one after another."""
-    return make_world(seed, place, kind, block=block)
 
 
 # Targets with what happens to them, in turn; the first four change at once, the others while they are seen.
