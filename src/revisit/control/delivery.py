@@ -59,15 +59,14 @@ class Delivery:
     @property
     def is_exact(self) -> bool:
         """Whether a public loader, as it is, takes just what was asked from the files."""
-        if (
-            self.turn_error is None
-            or self.way_error is None
-            or not self.to.has_public_loader
-            or self.needs_patched_copy
-        ):
-            return False
+        is_read_as_written = self.to.has_public_loader and not self.needs_patched_copy
         is_metric = self.loaded.ways == "metres" and not FAMILIES[self.to.payload].about
-        return is_metric and self.turn_error <= EXACT_DEGREES and self.way_error <= EXACT_METRES
+        return is_read_as_written and is_metric and self.turn_error is not None and not self.is_off
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the path that is delivered is known to be another."""
+        return (self.turn_error or 0) > EXACT_DEGREES or (self.way_error or 0) > EXACT_METRES
 
     @property
     def one_line_payload(self) -> str:
@@ -77,7 +76,7 @@ class Delivery:
     def remarks(self) -> list[str]:
         """What someone who uses it must know, as sentences."""
         family, lengths = FAMILIES[self.to.payload], _possible_frame_counts(self.plan.steps)
-        turn_error, way_error = self.turn_error or 0, self.way_error or 0
+        way_error = self.way_error or 0
         applies = {
             "spread": len(self.plan) not in lengths,
             "amplified": self.to.gain[:2] != (1, 1) and family.gains,
@@ -86,7 +85,7 @@ class Delivery:
             "keys": self.key_step is not None and way_error > EXACT_METRES,
             "patched": self.needs_patched_copy,
             "unknown": self.turn_error is None,
-            "inexact": self.turn_error is not None and (turn_error > EXACT_DEGREES or way_error > EXACT_METRES),
+            "inexact": self.turn_error is not None and self.is_off,
             "picture": family.pictured and self.picture is None,
             "converter": bool(self.to.converter),
         }

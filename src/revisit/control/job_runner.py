@@ -219,9 +219,8 @@ def camera_plan_of_job(job: Job) -> CameraPlan | None:
     if job.path is not None:
         lens = np.tile(intrinsics(job.size), (len(job.path), 1, 1))
         steps = parse_script(job.camera) if job.camera else ()
-        return CameraPlan(
-            job.camera, steps, make_trajectory(job.path, intrinsics=lens, scale="metres"), job.size, job.fps
-        )
+        path = make_trajectory(job.path, intrinsics=lens, scale="metres")
+        return CameraPlan(job.camera, steps, path, job.size, job.fps)
     return compile_script(job.camera, frames=job.frames, size=job.size, fps=job.fps) if job.camera else None
 
 
@@ -239,9 +238,8 @@ def compare_existing_clip(clip: Path, expected: ClipRecord) -> tuple[str, str]:
             return "own", "changed since it was made"
     except (KeyError, TypeError, MediaError):
         return "own", "with a record that cannot be read"
-    different = [
-        words for name, words in IDENTITY.items() if record.get(name) != json.loads(json.dumps(expected[name]))
-    ]
+    asked = json.loads(json.dumps(expected))
+    different = [words for name, words in IDENTITY.items() if record.get(name) != asked[name]]
     return ("own", f"made with {join_names(different)}") if different else ("same", "")
 
 
@@ -321,11 +319,6 @@ def provenance_path(clip: Path) -> Path:
     return clip.with_suffix(".provenance.json")
 
 
-def job_file_path(clip: Path) -> Path:
-    """Where the job of a clip lies."""
-    return clip.with_suffix(".job.json")
-
-
 def _write_control_files(
     job: Job, image: Path | None, plan: CameraPlan | None, delivery: Delivery | None, clip: Path
 ) -> dict[str, object]:
@@ -334,11 +327,8 @@ def _write_control_files(
     clip.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
         payload = delivery.write_files(clip.with_suffix(""))
-        control |= {
-            "dialect": delivery.to.payload,
-            "payload": str(payload.absolute()),
-            "line": delivery.one_line_payload,
-        }
+        control |= {"dialect": delivery.to.payload, "payload": str(payload.absolute())}
+        control["line"] = delivery.one_line_payload
         if delivery.degrees_per_token is not None:
             control["token_degrees"] = delivery.degrees_per_token
     if plan is not None:
@@ -346,7 +336,7 @@ def _write_control_files(
         with atomic_write_path(path) as temporary, temporary.open("wb") as file:
             np.save(file, plan.path.c2w)
         control["path"] = str(path.absolute())
-    _write_json(job_file_path(clip), job.as_json(job.out, image, control))
+    _write_json(clip.with_suffix(".job.json"), job.as_json(job.out, image, control))
     return control
 
 

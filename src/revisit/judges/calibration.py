@@ -11,7 +11,9 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
+from operator import eq, ne, sub
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +82,10 @@ def _ask_each_about_its_frames(
     client: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]
 ) -> list[JudgeAnswer]:
     """The answers to questions about frames each, those about the same frames together."""
-    groups = group_items(range(len(frames)), lambda k: frames[k].digest)
-    under_way = {
-        k: future
-        for group in groups.values()
-        for k, future in zip(
-            group, client.submit_questions(frames[group[0]], [questions[k] for k in group]), strict=True
-        )
-    }
+    under_way: dict[int, Future[JudgeAnswer]] = {}
+    for group in group_items(range(len(frames)), lambda k: frames[k].digest).values():
+        futures = client.submit_questions(frames[group[0]], [questions[k] for k in group])
+        under_way |= zip(group, futures, strict=True)
     return [under_way[k].result() for k in range(len(questions))]
 
 
@@ -113,42 +111,31 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
         "failed": sum(answer.status == "failed" for answer in answers),
         "with_p_yes": sum(answer.p_yes is not None for answer in answers),
     }
-    plain = [
-        _answer_and_truth_as_positive(row, value) for row, value in answered if isinstance(row.question.schema, YesNo)
-    ]
-    rated = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Rating)]
-    choices = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Choice)]
-    if plain:
-        scores["yes_no"] = asdict(yes_no_agreement(*_unzip(plain)))
-    if rated:
-        given_answers, right = _unzip(rated)
-        off = [a - b for a, b in rated]
+    by_form = group_items(answered, lambda pair: type(pair[0].question.schema))
+    values = {form: [value for _, value in some] for form, some in by_form.items()}
+    right = {form: [row.right for row, _ in some] for form, some in by_form.items()}
+    if YesNo in by_form:
+        # The answer to a question for the opposite is turned round: else a fact that nearly always holds would look
+        # like as many yeses as noes, and 0.5 would not be chance.
+        turned = [row.polarity == "negative" for row, _ in by_form[YesNo]]
+        scores["yes_no"] = asdict(
+            yes_no_agreement(*(list(map(ne, said, turned)) for said in (values[YesNo], right[YesNo])))
+        )
+    if Rating in by_form:
+        off = list(map(sub, values[Rating], right[Rating]))
         scores["ratings"] = {
-            "n": len(rated),
+            "n": len(off),
             "exact": _share_of_true([x == 0 for x in off]),
             "within_one": _share_of_true([abs(x) <= 1 for x in off]),
             "mean_difference": statistics.fmean(off),
-            "kappa_linear": cohen_kappa(given_answers, right, "linear"),
-            "kappa_quadratic": cohen_kappa(given_answers, right, "quadratic"),
+            "kappa_linear": cohen_kappa(values[Rating], right[Rating], "linear"),
+            "kappa_quadratic": cohen_kappa(values[Rating], right[Rating], "quadratic"),
         }
-    if choices:
-        given_answers, right = _unzip(choices)
-        accuracy = _share_of_true([a == b for a, b in choices])
-        scores["choices"] = {"n": len(choices), "accuracy": accuracy, "kappa": cohen_kappa(given_answers, right)}
+    if Choice in by_form:
+        accuracy = _share_of_true(list(map(eq, values[Choice], right[Choice])))
+        kappa = cohen_kappa(values[Choice], right[Choice])
+        scores["choices"] = {"n": len(values[Choice]), "accuracy": accuracy, "kappa": kappa}
     return scores
-
-
-def _answer_and_truth_as_positive(row: JudgeLabel, value: bool) -> tuple[bool, bool]:
-    """What was said of a fact, and what is right; the answer to a question for the opposite is turned round.
-
-    Else a fact that nearly always holds would look like as many yeses as noes, and 0.5 would not be chance.
-    """
-    turned = row.polarity == "negative"
-    return value != turned, row.right != turned
-
-
-def _unzip(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
-    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def _agreement_between_raters(labels: JudgeLabels) -> dict[str, float] | None:

@@ -122,17 +122,16 @@ class SceneDescription:
         explained = [
             _share_of_difference_explained(frame, empty, picture, foreign | outline) for picture, outline in states
         ]
-        best = int(np.argmax(explained))
-        if explained[best] >= KNOWN:
-            return FrameReading(time, True, place_in_sight, clear, best, best)
-        there = self.target_masks[:, view]
-        overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
-        near = int(np.argmax(overlaps))
-        if overlaps[near] >= OVERLAP:
-            return FrameReading(time, True, place_in_sight, clear, self._event_state_at_place(near), ELSEWHERE)
-        return FrameReading(
-            time, True, place_in_sight, clear, ELSEWHERE, self._state_by_colour_and_size(frame, view, foreign)
-        )
+        place = state = int(np.argmax(explained))
+        if explained[state] < KNOWN:
+            there = self.target_masks[:, view]
+            overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
+            near = int(np.argmax(overlaps))
+            if overlaps[near] >= OVERLAP:
+                place, state = self._event_state_at_place(near), ELSEWHERE
+            else:
+                place, state = ELSEWHERE, self._state_by_colour_and_size(frame, view, foreign)
+        return FrameReading(time, True, place_in_sight, clear, place, state)
 
     def is_same_target_place(self, first_state: int, second_state: int) -> bool:
         """Whether the target is in the same place in two states."""
@@ -191,9 +190,7 @@ class ClipStory:
 
     @property
     def returned(self) -> bool:
-        return self.first_reading_without_target is not None and any(
-            self.target_in_sight_flags[self.first_reading_without_target :]
-        )
+        return self.hidden and any(self.target_in_sight_flags[self.first_reading_without_target :])
 
     @property
     def has_place_left_and_returned(self) -> bool:
@@ -211,11 +208,10 @@ class ClipStory:
     @cached_property
     def last_look_after_return(self) -> FrameReading | None:
         """The last good look after it came back; any look where there is no good one."""
-        if self.first_reading_without_target is None:
+        if not self.returned:
             return None
         looks = [reading for reading in self.valid_readings[self.first_reading_without_target :] if reading.in_sight]
-        good = [reading for reading in looks if reading.clear]
-        return (good or looks or [None])[-1]  # type: ignore[list-item]
+        return ([reading for reading in looks if reading.clear][-1:] or looks)[-1]
 
     def _has_event_gone_on(self, now: FrameReading, state: int) -> bool:
         """Whether a lasting event has gone on, since it was last seen, for at least half of what the time allows."""
@@ -242,14 +238,9 @@ class ClipStory:
         if now is None or now.state < 0 or scene.look[now.state] != scene.look[scene.final_state]:
             return False
         if scene.seconds and scene.is_same_target_place(0, scene.final_state):
-            return self._has_event_gone_on(now, self._event_state_of_equal_amount(now.state))
+            path = np.flatnonzero(scene.went >= 0)  # the event has gone as far as in one of these, wherever that is
+            return self._has_event_gone_on(now, path[np.argmin(np.abs(scene.amount[path] - scene.amount[now.state]))])
         return True
-
-    def _event_state_of_equal_amount(self, state: int) -> int:
-        """The state of the event in which it has gone as far as in this one, wherever that is."""
-        scene = self.scene
-        path = np.flatnonzero(scene.went >= 0)
-        return int(path[np.argmin(np.abs(scene.amount[path] - scene.amount[state]))])
 
     @property
     def event_progress(self) -> float:
@@ -297,23 +288,17 @@ class InstrumentedJudge(Judge):
         ]
 
     def _answer_text(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> str:
-        colour = next(
-            (name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), ""
-        )
-        if colour:
-            return yes_no_text(plain_colour_name(pictures[-1]) == colour)
+        for colour in COLOURS:
+            if f"filled with the colour {colour} from edge to edge" in question.text:
+                return yes_no_text(plain_colour_name(pictures[-1]) == colour)
         tell = find_story_answer_function(question, self.scenes)
         story = self._story_of_frames(frames, pictures, question) if tell is not None else None
         return tell(story) if tell is not None and story is not None and len(story.valid_readings) >= 2 else ""
 
     def _story_of_frames(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> ClipStory | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
-        scene_name = str(question.about.get("scene", ""))
-        candidates = [
-            scene
-            for scene in self.scenes
-            if scene.name == scene_name or (not scene_name and scene.prompt in question.text)
-        ]
+        name = str(question.about.get("scene", ""))
+        candidates = [one for one in self.scenes if (one.name == name if name else one.prompt in question.text)]
         # Frames of another scene than the one that is asked about are read as what they show.
         for some in (candidates, self.scenes):
             key = frames.digest, ",".join(scene.name for scene in some)
@@ -351,12 +336,11 @@ def register_story_answers(id: str) -> Callable[[StoryAnswerLookup], StoryAnswer
 def find_story_answer_function(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswer | None:
     """How a story answers a question; None where this judge does not know."""
     of_scenes = (scene.questions[question.text] for scene in scenes if question.text in scene.questions)
-    if "ask" in question.about:
-        ask, negate = str(question.about["ask"]), bool(question.about.get("negate", False))
-    else:
+    ask, negate = question.about.get("ask"), bool(question.about.get("negate", False))
+    if ask is None:
         ask, negate = next(of_scenes, ("", False))
     if ask in FACTS:
-        return lambda story: yes_no_text(getattr(story, ask) != negate)
+        return lambda story: yes_no_text(getattr(story, str(ask)) != negate)
     return next((answer for lookup in KNOWN_QUESTIONS.values() if (answer := lookup(question)) is not None), None)
 
 

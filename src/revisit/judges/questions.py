@@ -118,12 +118,11 @@ class Choice:
 
     def check(self, value: Any) -> str:
         for form in _plain_forms_if_text(value):
-            exact = [option for option in self.options if option == form]
-            similar = [
-                option for option in self.options if _fold_case_and_spaces(option) == _fold_case_and_spaces(form)
-            ]
-            if len(exact or similar) == 1:
-                return (exact or similar)[0]
+            if form in self.options:
+                return form
+            similar = [one for one in self.options if _fold_case_and_spaces(one) == _fold_case_and_spaces(form)]
+            if len(similar) == 1:
+                return similar[0]
         raise Malformed(f"expected {self.says()}, got {_quote_shortened(value)}")
 
 

@@ -117,9 +117,13 @@ class ImageStore:
             self.lines = self._read_lines()
             yield
 
+    def file_of(self, request: ImageRequest) -> Path:
+        """Where the picture of a request lies."""
+        return self.folder / f"{request.id}.png"
+
     def file_state(self, request: ImageRequest, key: str) -> str:
         """`absent`, `same` (drawn from this), or why the file that is there is another."""
-        file = self.folder / f"{request.id}.png"
+        file = self.file_of(request)
         if not file.exists():
             return "absent"
         line = self.lines.get(file.name)
@@ -145,25 +149,18 @@ class ImageStore:
         place = self.cache / key[:2]
         with atomic_write_path(place / f"{key}.png") as temporary:
             temporary.write_bytes(picture.png)
-        write_text_atomically(
-            place / f"{key}.json", json.dumps(_drawing_record(key, facts, request, picture), ensure_ascii=False)
-        )
+        record = _drawing_record(key, facts, request, picture)
+        write_text_atomically(place / f"{key}.json", json.dumps(record, ensure_ascii=False))
 
-    def write_to_folder(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Path:
+    def write_to_folder(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> None:
         """Write a picture into the folder, with its line in drawings.jsonl."""
-        file = self.folder / f"{request.id}.png"
+        file = self.file_of(request)
         with atomic_write_path(file) as temporary:
             temporary.write_bytes(picture.png)
-        line = {
-            **_drawing_record(key, facts, request, picture),
-            "id": request.id,
-            "file": file.name,
-            "sha256": file_digest(file),
-        }
+        line = {"id": request.id, "file": file.name, "sha256": file_digest(file)}
         with self._lock:
-            self.lines[file.name] = line
+            self.lines[file.name] = {**_drawing_record(key, facts, request, picture), **line}
             write_json_lines(self.folder / DRAWINGS, self.lines.values())
-        return file
 
 
 def draw_missing_pictures(
@@ -214,25 +211,24 @@ class _Worker:
     def draw_or_reuse(self, request: ImageRequest) -> ImageResult:
         """What became of one request."""
         key = picture_key(self.backend.facts, request)
-        state = self.store.file_state(request, key)
+        state, file = self.store.file_state(request, key), self.store.file_of(request)
         if state == "same":
-            return ImageResult(request.id, "kept", file=self.store.folder / f"{request.id}.png")
+            return ImageResult(request.id, "kept", file=file)
         if state != "absent" and not self.replace:
-            file = self.store.folder / f"{request.id}.png"
             return ImageResult(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
         picture, status = self.store.load_recorded_picture(key), "recorded"
         if picture is None:
+            status = "drawn"
             try:
-                picture, status = (
-                    self.caller.call_with_retries(lambda: self._draw_within_budget(request), "picture", "drawing"),
-                    "drawn",
+                picture = self.caller.call_with_retries(
+                    partial(self._draw_within_budget, request), "picture", "drawing"
                 )
             except (NoReply, Refused, Stopped) as error:
                 if isinstance(error, Stopped):
                     self.caller.stop_all_calls(error)
                 return ImageResult(request.id, "failed", str(error))
             self.store.store_in_cache(key, self.backend.facts, request, picture)
-        file = self.store.write_to_folder(key, self.backend.facts, request, picture)
+        self.store.write_to_folder(key, self.backend.facts, request, picture)
         requested_size, is_ = ("x".join(map(str, size)) for size in (request.size, picture.size))
         remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
         return ImageResult(request.id, status, file=file, remark=remark)

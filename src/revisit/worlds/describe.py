@@ -31,7 +31,7 @@ STEPS = 9  # states along a lasting event
 
 def public_scene_description(film: Film) -> dict[str, np.ndarray]:
     """The public description of a film, as plain arrays."""
-    event = EVENTS[film.event]
+    event, questions = EVENTS[film.event], question_topics_and_negations(film)
     states = _target_states_with_event_share(film)
     # What sets one frame's view apart from another's: where the camera is, the light, and the screen.
     moments = zip(map(id, film.views), film.light.tolist(), film.screen.tolist(), strict=True)
@@ -46,9 +46,9 @@ def public_scene_description(film: Film) -> dict[str, np.ndarray]:
         "went": np.array(list(states.values())),
         "prompt": np.array(film.prompt),
         "kind": np.array(film.world.kind),
-        "questions": np.array(list(question_topics_and_negations(film))),
-        "asks": np.array([ask for ask, _ in question_topics_and_negations(film).values()]),
-        "negate": np.array([negate for _, negate in question_topics_and_negations(film).values()]),
+        "questions": np.array(list(questions)),
+        "asks": np.array([ask for ask, _ in questions.values()]),
+        "negate": np.array([negate for _, negate in questions.values()]),
         "seconds": np.float64(STEADY if event.in_view else 0.0),
     }
 

@@ -85,20 +85,17 @@ def stop_event_on_return(film: Film, strength: float, rng: np.random.Generator) 
 def move_target_aside_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target is aside from the event's path; strength 1 is half a metre, more than its own width."""
     aside = strength * story.sideways_step_for_target(film)
-    return story.frames_with_wrong_state(
-        film, lambda state: replace(state, place=story.offset_place(state.place, aside))
-    )
+    return story.frames_with_wrong_state(film, lambda state: story.moved_target(state, aside))
 
 
 def add_second_target_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return a second target stands half a metre from the first; strength is how solid it is."""
-    aside = (
-        story.ELSEWHERE * story.sign_towards_view_middle(film) * story.right_direction_of_last_view(film)
-    )  # towards the middle of the last view
+    towards_middle = story.sign_towards_view_middle(film) * story.right_direction_of_last_view(film)
+    aside = story.ELSEWHERE * towards_middle
     for frame, away in story.frames_with_memory_failed(film):
         truth, state = film.truth(frame).rgb, film.states[frame]
         if away:
-            both = film.shot(frame, state, replace(state, place=story.offset_place(state.place, aside))).rgb
+            both = film.shot(frame, state, story.moved_target(state, aside)).rgb
             truth = effects.towards(truth, both, strength)
         yield truth
 
@@ -374,7 +371,7 @@ def generate(kind: str, film: Film, strength: float = 1.0, seed: int = 0) -> Fra
 
     The noise depends on the seed and the world alone, so that two failures differ by the failures alone.
     """
-    frames = failure_of_kind(kind).frames(film, strength, _random_generator(kind, film, seed))
+    frames = failure_of_kind(kind).frames(*_checked_arguments(kind, film, strength, seed))
     return add_faint_noise(frames, np.random.default_rng([seed, film.world.seed, zlib.crc32(b"noise")]))
 
 
@@ -392,8 +389,11 @@ def add_faint_noise(frames: Frames, rng: np.random.Generator) -> Frames:
 def camera_path(kind: str, film: Film, strength: float = 1.0, seed: int = 0) -> np.ndarray:
     """The poses (n, 4, 4) from which the frames of `generate` are seen."""
     path = failure_of_kind(kind).path
-    return film.poses if path is None else path(film, strength, _random_generator(kind, film, seed))
+    return film.poses if path is None else path(*_checked_arguments(kind, film, strength, seed))
 
 
-def _random_generator(kind: str, film: Film, seed: int) -> np.random.Generator:
-    return np.random.default_rng([seed, film.world.seed, zlib.crc32(kind.encode())])
+def _checked_arguments(kind: str, film: Film, strength: float, seed: int) -> tuple[Film, float, np.random.Generator]:
+    """What a failure is called with."""
+    if not 0 <= strength <= 1:
+        raise UsageError(f"a strength is a number from 0 to 1, not {strength}")
+    return film, float(strength), np.random.default_rng([seed, film.world.seed, zlib.crc32(kind.encode())])

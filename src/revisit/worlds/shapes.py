@@ -8,6 +8,7 @@ moves it. Images are float32 RGB in 0..1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -71,11 +72,11 @@ class Solid:
 class Thing:
     """Shapes that belong together, and the blocks that cast their shadow."""
 
-    shapes: tuple[Shape, ...] = ()
-    solids: tuple[Solid, ...] = ()
+    shapes: Sequence[Shape] = ()
+    solids: Sequence[Solid] = ()
 
     def __add__(self, other: Thing) -> Thing:
-        return Thing(self.shapes + other.shapes, self.solids + other.solids)
+        return Thing((*self.shapes, *other.shapes), (*self.solids, *other.solids))
 
 
 def turn_and_move(thing: Thing, turn: float = 0.0, at: tuple[float, float, float] = (0, 0, 0)) -> Thing:
@@ -89,13 +90,12 @@ def turn_and_move(thing: Thing, turn: float = 0.0, at: tuple[float, float, float
         return replace(shape, at=rotation @ shape.at + offset, turn=shape.turn + turn)
 
     solids = [replace(s, centre=rotation @ s.centre + offset, turn=s.turn + turn) for s in thing.solids]
-    return Thing(tuple(move_shape(shape) for shape in thing.shapes), tuple(solids))
+    return Thing([move_shape(shape) for shape in thing.shapes], solids)
 
 
 def roll_balls(thing: Thing, degrees: float) -> Thing:
     """The thing with its balls rolled towards +x about their own middle."""
-    shapes = [replace(shape, roll=degrees) if isinstance(shape, Ball) else shape for shape in thing.shapes]
-    return replace(thing, shapes=tuple(shapes))
+    return replace(thing, shapes=[replace(s, roll=degrees) if isinstance(s, Ball) else s for s in thing.shapes])
 
 
 def tilt_about_hinge(thing: Thing, degrees: float, up: float, z: float) -> Thing:
@@ -107,7 +107,7 @@ def tilt_about_hinge(thing: Thing, degrees: float, up: float, z: float) -> Thing
         corner = rotation @ (shape.corner - hinge) + hinge
         swung.append(replace(shape, corner=corner, across=rotation @ shape.across, down=rotation @ shape.down))
     solids = [replace(s, centre=rotation @ (s.centre - hinge) + hinge) for s in thing.solids]
-    return Thing(tuple(swung), tuple(solids))
+    return Thing(swung, solids)
 
 
 def stretch_thing(thing: Thing, wide: float, high: float) -> Thing:
@@ -125,7 +125,7 @@ def stretch_thing(thing: Thing, wide: float, high: float) -> Thing:
         return replace(shape, at=shape.at * factors, bottom=bottom, top=top, height=height)
 
     solids = [replace(s, centre=s.centre * factors, half=s.half * factors) for s in thing.solids]
-    return Thing(tuple(stretch_shape(shape) for shape in thing.shapes), tuple(solids))
+    return Thing([stretch_shape(shape) for shape in thing.shapes], solids)
 
 
 def box(
@@ -158,7 +158,7 @@ def box(
         if name not in skip.split()
     ]
     solid = Solid(np.array([x, -up - height / 2, z]), np.array([width, height, depth]) / 2)
-    return Thing(tuple(panels), (solid,))
+    return Thing(panels, (solid,))
 
 
 def panel(
@@ -187,8 +187,8 @@ def horizontal_panel(
 ) -> Thing:
     """A flat rectangle or disc of width and depth that lies at x, up, z and faces up."""
     (width, depth), (x, up, z) = size, at
-    flat = panel(rng, (x - width / 2, -up, z + depth / 2), (width, 0, 0), (0, 0, -depth), paint, round=round)
-    return Thing((flat,))
+    corner = (x - width / 2, -up, z + depth / 2)
+    return Thing((panel(rng, corner, (width, 0, 0), (0, 0, -depth), paint, round=round),))
 
 
 def ball(rng: np.random.Generator, radius: float, paint: Paint, *, at: tuple[float, float, float]) -> Thing:

@@ -80,9 +80,8 @@ def states_at_path_position(path: Weighted, position: float) -> Weighted:
         return [(1.0, path[after][1])]
     (start, one), (end, other) = path[after - 1], path[after]
     share = (position - start) / (end - start)
-    place = offset_place(one.place, share * np.subtract(other.place, one.place))
     between = {name: (1 - share) * getattr(one, name) + share * getattr(other, name) for name in GRADUAL}
-    mixed = replace(one, place=place, **between)
+    mixed = replace(moved_target(one, share * np.subtract(other.place, one.place)), **between)
     if one.look == other.look:
         return [(1.0, mixed)]
     return [(1 - share, mixed), (share, replace(mixed, look=other.look))]
@@ -95,10 +94,10 @@ def state_distance(one: State, other: State) -> float:
     return distance + (abs(one.turn - other.turn) + abs(one.roll - other.roll)) / 90
 
 
-def offset_place(place: tuple[float, float, float], by: np.ndarray) -> tuple[float, float, float]:
-    """A place some way from another."""
-    x, y, z = (float(a + b) for a, b in zip(place, by, strict=True))
-    return x, y, z
+def moved_target(state: State, by: np.ndarray) -> State:
+    """The target some way from where it is."""
+    x, y, z = (float(a + b) for a, b in zip(state.place, by, strict=True))
+    return replace(state, place=(x, y, z))
 
 
 def states_without_visible_jumps(film: Film) -> list[State]:

@@ -32,13 +32,12 @@ def yard_setting(seed: int) -> Setting:
     things = _sky_and_ground(rng, palette, (left, right, near, far))
     walls = [fence, hedge, brick_wall, house]
     edges = side_placements(left, right, near, far)
-    for (name, (turn, foot, length)), number in zip(edges.items(), rng.permutation(4), strict=True):
-        wall = walls[int(number)]
+    for (name, edge), number in zip(edges.items(), rng.permutation(4), strict=True):
+        wall, (turn, foot, length) = walls[int(number)], edge
         things[f"{wall.__name__} ({name})"] = turn_and_move(wall(rng, palette, length), turn, foot)
-        for label, x, thing in arrange_along_side(
-            rng, palette, length, STANDING, free=(0.9, 1.3, 0.7), gaps=(0.2, 0.6)
-        ):
-            things[f"{label} ({name})"] = turn_and_move(turn_and_move(thing, at=(x, 0, -0.45)), turn, foot)
+        things |= arrange_along_side(
+            rng, palette, edge, STANDING, name=f"{{}} ({name})", forward=0.45, free=(0.9, 1.3, 0.7), gaps=(0.2, 0.6)
+        )
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     toward = np.array([rng.uniform(-0.5, 0.5), -1.0, rng.uniform(-0.8, -0.3)])
     even = 0.45 + 0.2 * SUN + 0.03 * SUN**2  # what the lamp loses over the distance

@@ -38,9 +38,8 @@ def write_blender_npz(ask: PayloadRequest) -> dict[str, bytes]:
 
 
 def read_blender_npz(files: Files, frame_count: int) -> LoadedPath:
-    return family.loaded_path_of_all_frames(
-        BLENDER_WORLD.T @ family.load_array_as_float(files["npz"], "extrinsics") @ BLENDER_CAMERA
-    )
+    extrinsics = family.load_array_as_float(files["npz"], "extrinsics")
+    return family.loaded_path_of_all_frames(BLENDER_WORLD.T @ extrinsics @ BLENDER_CAMERA)
 
 
 def write_anchored_npz(ask: PayloadRequest) -> dict[str, bytes]:

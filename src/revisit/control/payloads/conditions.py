@@ -31,9 +31,8 @@ def write_mouse_rates(ask: PayloadRequest) -> dict[str, bytes]:
     """`keyboard_cond` and `mouse_cond`, the same for 4 frames at a time."""
     yaw, pitch = _yaw_and_pitch_of_level_path(ask.c2w)
     edges = np.minimum(np.arange(0, len(yaw) + LATENT_STRIDE, LATENT_STRIDE), len(yaw) - 1)
-    mouse = RATE * np.stack(
-        [np.sign(_zero_below_still(np.diff(pitch[edges]))), np.sign(_zero_below_still(np.diff(yaw[edges])))], axis=1
-    )
+    changes = np.stack([np.diff(pitch[edges]), np.diff(yaw[edges])], axis=1)
+    mouse = RATE * np.sign(np.where(np.abs(changes) > STILL, changes, 0))
     keys = family.keys_for_path(ask.plan.path.c2w[edges])
     rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (keys, mouse)]
     return family.npz_payload(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])
@@ -87,10 +86,8 @@ def _pitch_and_yaw_of_mouse(mouse: np.ndarray) -> np.ndarray:
 
 def _positions_of_keys(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
     """Where the keys lead (N, 3), each frame along the heading that it begins with."""
-    steps = [
-        rotation_from_axis_angle((0, 1, 0), angle) @ step
-        for angle, step in zip(yaw[:-1], _key_steps(keyboard), strict=True)
-    ]
+    pairs = zip(yaw[:-1], _key_steps(keyboard), strict=True)
+    steps = [rotation_from_axis_angle((0, 1, 0), angle) @ step for angle, step in pairs]
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
@@ -105,10 +102,6 @@ def _key_steps(keyboard: np.ndarray) -> np.ndarray:
 def _yaw_and_pitch_of_level_path(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     family.require_level_path(c2w)
     return family.unrolled_yaw_and_pitch(c2w, "a mouse cannot do")
-
-
-def _zero_below_still(change: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(change) > STILL, change, 0)
 
 
 def _mouse_pulses(angle: np.ndarray) -> np.ndarray:

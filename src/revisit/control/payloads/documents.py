@@ -76,9 +76,8 @@ def write_pose_table(ask: PayloadRequest, *, lens: Sequence[float] | None = None
     fx, fy = lens or _relative_focal_lengths(ask)
     k = family.rounded_nested_lists(np.array([[fx, 0, 0.5], [0, fy, 0.5], [0, 0, 1]]))
     poses = ask.c2w[family.latent_frame_numbers(len(ask.c2w))]
-    return family.json_payload(
-        {str(n): {"extrinsic": family.rounded_nested_lists(pose), "K": k} for n, pose in enumerate(poses)}
-    )
+    rows = [{"extrinsic": family.rounded_nested_lists(pose), "K": k} for pose in poses]
+    return family.json_payload({str(n): row for n, row in enumerate(rows)})
 
 
 def read_pose_table(files: Files, frame_count: int, **options: object) -> LoadedPath:
@@ -89,19 +88,14 @@ def read_pose_table(files: Files, frame_count: int, **options: object) -> Loaded
 
 def write_pose_lines(ask: PayloadRequest) -> dict[str, bytes]:
     """poses.txt: a bare 4x4 world-to-camera array per line; intrinsics.txt: fx fy cx cy divided by width and height."""
-    divided = (*_relative_focal_lengths(ask), 0.5, 0.5)
-    return {
-        "poses.txt": "".join(
-            json.dumps(family.rounded_nested_lists(pose)) + "\n" for pose in invert_rigid_poses(ask.c2w)
-        ).encode(),
-        "intrinsics.txt": (" ".join(f"{value:.12g}" for value in divided) + "\n").encode(),
-    }
+    rows = [json.dumps(matrix) + "\n" for matrix in family.rounded_nested_lists(invert_rigid_poses(ask.c2w))]
+    lens = " ".join(f"{value:.12g}" for value in (*_relative_focal_lengths(ask), 0.5, 0.5)) + "\n"
+    return {"poses.txt": "".join(rows).encode(), "intrinsics.txt": lens.encode()}
 
 
 def read_pose_lines(files: Files, frame_count: int) -> LoadedPath:
-    return family.loaded_path_of_all_frames(
-        invert_rigid_poses(np.array([json.loads(line) for line in files["poses.txt"].splitlines()]))
-    )
+    w2c = np.array([json.loads(line) for line in files["poses.txt"].splitlines()])
+    return family.loaded_path_of_all_frames(invert_rigid_poses(w2c))
 
 
 def write_scene_json(ask: PayloadRequest) -> dict[str, bytes]:

@@ -42,16 +42,13 @@ def write_tokens(
     letters: list[str] = []
     at = np.eye(4)
     for pose in target[1 : used + 1]:
-        letters.append(
-            min(moves, key=lambda name: round(_pose_distance_in_tokens(at @ moves[name], pose, degrees, metres), 9))
-        )
+        off = {name: _pose_distance_in_tokens(at @ move, pose, degrees, metres) for name, move in moves.items()}
+        letters.append(min(off, key=lambda name: round(off[name], 9)))
         at = at @ moves[letters[-1]]
     path = family.accumulate_poses([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
     steps = invert_rigid_poses(target[:-1]) @ target[1:]
-    against = any(
-        _progress_in_tokens(moves[letter], step, degrees, metres) < -0.5
-        for letter, step in zip(letters, steps, strict=False)
-    )
+    told = zip((moves[letter] for letter in letters), steps, strict=False)
+    against = any(_progress_in_tokens(move, step, degrees, metres) < -0.5 for move, step in told)
     turn = angle_between_rotations(path[:, :3, :3], target[:, :3, :3]).max()
     distance = _position_distances(path, target).max()
     rests = not rest and (not all(moving[:used]) or (used < len(moving) and not padded))
