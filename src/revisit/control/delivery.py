@@ -136,9 +136,8 @@ def plan_for_generator(script: str, to: Generator, frames: int | None = None) ->
     one that the generator can make. Where it can make neither, the path is spread over the frames of its card.
     """
     if frames is None:
-        frames = next(
-            (count for count in _possible_frame_counts(parse_script(script)) if to.can_make_length(count)), to.frames
-        )
+        counts = _possible_frame_counts(parse_script(script))
+        frames = next((count for count in counts if to.can_make_length(count)), to.frames)
     return compile_script(script, frames=frames, size=to.size, fps=to.fps)
 
 

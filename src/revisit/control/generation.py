@@ -126,9 +126,7 @@ def load_batch(suite: str, data: Path | None, out: Path | None, request: BatchRe
     batch: JobBatch = benchmark.jobs(data, out, request)
     require_distinct_jobs(batch.jobs)
     if not batch.jobs:
-        raise UsageError(
-            f"there is nothing to generate in {data}" + "".join(f"; {reason}" for reason in batch.left_out[:3])
-        )
+        raise UsageError("; ".join([f"there is nothing to generate in {data}", *batch.left_out[:3]]))
     return batch
 
 

@@ -21,17 +21,14 @@ Kind = TypeVar("Kind", bound=JudgeAnswers)
 
 def load_package_bank(package: str, file_name: str) -> tuple[BankQuestion, ...]:
     """The questions of a YAML file that came with a package."""
-    return bank_questions_from_rows(
-        [{**row, "answer": yes_no_or_empty(row)} for row in read_package_yaml(package, file_name)]
-    )
+    rows = read_package_yaml(package, file_name)
+    return bank_questions_from_rows([{**row, "answer": yes_no_or_empty(row)} for row in rows])
 
 
 def bank_questions_from_rows(rows: Iterable[Mapping[str, str]], first: int = 1) -> tuple[BankQuestion, ...]:
     """Questions with a dimension, the right answer (yes or no) and a text, as a bank that is numbered from `first`."""
-    return tuple(
-        BankQuestion(number, row["dimension"], row["answer"] == "yes", row["text"])
-        for number, row in enumerate(rows, first)
-    )
+    numbered = enumerate(rows, first)
+    return tuple(BankQuestion(k, row["dimension"], row["answer"] == "yes", row["text"]) for k, row in numbered)
 
 
 def yes_no_or_empty(row: object) -> str:

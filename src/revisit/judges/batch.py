@@ -64,8 +64,7 @@ class JudgeClient:
         self._jobs: queue.SimpleQueue[tuple[Frames, Batch] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        policy = self.patience
-        self._caller = RetryingCaller(judge.check, policy.tries, policy.pause)
+        self._caller = RetryingCaller(judge.check, self.patience.tries, self.patience.pause)
         self._under_way: dict[str, Future[JudgeAnswer]] = {}  # by the address of the answer
 
     def __enter__(self) -> JudgeClient:
@@ -118,7 +117,7 @@ class JudgeClient:
 
     def recorded_answers_or_none(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer] | None:
         """The recorded answers, or None where one is missing; nothing is asked."""
-        answers = [self._find_stored_answer(frames, question) for question in questions]
+        answers = (self._find_stored_answer(frames, question) for question in questions)
         recorded = [answer for answer in answers if answer is not None]
         return recorded if len(recorded) == len(questions) else None
 
@@ -158,9 +157,8 @@ class JudgeClient:
             for attempt in range(1 + self.patience.again):
                 order = list(open_)
                 batch, remarks = [open_[i] for i in order], [notes[i] for i in order]
-                replies = self._caller.call_with_retries(
-                    partial(self._request_replies_within_budget, frames, batch, remarks), "reply", "asking"
-                )
+                call = partial(self._request_replies_within_budget, frames, batch, remarks)
+                replies = self._caller.call_with_retries(call, "reply", "asking")
                 for i, reply in zip(order, replies, strict=True):
                     spent[i] += reply.usage
                     answer = replace(_answer_from_reply(open_[i], reply), usage=spent[i], tries=attempt + 1)

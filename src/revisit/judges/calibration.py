@@ -118,9 +118,8 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
         # The answer to a question for the opposite is turned round: else a fact that nearly always holds would look
         # like as many yeses as noes, and 0.5 would not be chance.
         turned = [row.polarity == "negative" for row, _ in by_form[YesNo]]
-        scores["yes_no"] = asdict(
-            yes_no_agreement(*(list(map(ne, said, turned)) for said in (values[YesNo], right[YesNo])))
-        )
+        of_facts = [list(map(ne, said, turned)) for said in (values[YesNo], right[YesNo])]
+        scores["yes_no"] = asdict(yes_no_agreement(*of_facts))
     if Rating in by_form:
         off = list(map(sub, values[Rating], right[Rating]))
         scores["ratings"] = {
@@ -158,9 +157,8 @@ def _yes_bias_and_polarity_scores(
         right_yes = sum(row.right for row, _ in plain) / len(plain)
         figures |= {"said_yes": said_yes, "right_yes": right_yes, "yes_bias": said_yes - right_yes}
     for polarity in ("positive", "negative"):
-        figures[f"{polarity}_accuracy"] = _share_of_true(
-            [value == row.right for row, value in plain if row.polarity == polarity]
-        )
+        agrees = [value == row.right for row, value in plain if row.polarity == polarity]
+        figures[f"{polarity}_accuracy"] = _share_of_true(agrees)
     pairs: dict[tuple[Path, str], dict[str, bool]] = defaultdict(dict)
     for row, value in plain:
         if row.pair and row.polarity:
@@ -176,22 +174,16 @@ def _ask_in_both_option_orders(
     """How often a choice changes with the order of the options, and how often it is the first one named."""
     options = [_options_of_choice_or_yes_no(row.question) for row in rows]
     asked = [(row.question, shown, order) for row, shown, order in zip(rows, frames, options, strict=True) if order]
-    answers = [
-        _ask_each_about_its_frames(
-            client,
-            [shown for _, shown, _ in asked],
-            [replace(question, schema=Choice(order[::step])) for question, _, order in asked],
-        )
-        for step in (1, -1)
-    ]
+    answers = []
+    for step in (1, -1):
+        questions = [replace(question, schema=Choice(order[::step])) for question, _, order in asked]
+        answers.append(_ask_each_about_its_frames(client, [shown for _, shown, _ in asked], questions))
     pairs = [
-        (order, _answer_as_option_text(one), _answer_as_option_text(other))
+        (order, str(one.value), str(other.value))
         for (_, _, order), one, other in zip(asked, *answers, strict=True)
         if _is_answered(one) and _is_answered(other)
     ]
-    first = [
-        answer == named for order, *both in pairs for answer, named in zip(both, (order[0], order[-1]), strict=True)
-    ]
+    first = [one == order[0] for order, one, _ in pairs] + [other == order[-1] for order, _, other in pairs]
     return {
         "questions": len(asked),
         "answered": len(pairs),
@@ -216,11 +208,6 @@ def _is_answered(answer: JudgeAnswer) -> bool:
     return answer.status == "answered"
 
 
-def _answer_as_option_text(answer: JudgeAnswer) -> str:
-    """The option that was chosen; a choice of yes and no is the same question as a plain yes or no."""
-    return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
-
-
 def _agreement_on_shuffled_clips(
     client: JudgeClient, rows: Sequence[JudgeLabel], frames: Mapping[Path, Frames], plan: CalibrationPlan
 ) -> dict[str, object]:
@@ -229,9 +216,8 @@ def _agreement_on_shuffled_clips(
     for _ in range(plan.blinded):
         clips = list(frames)
         shuffled = dict(zip(clips, draws.sample(clips, len(clips)), strict=True))
-        answers += _ask_each_about_its_frames(
-            client, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows]
-        )
+        of_others = [frames[shuffled[row.clip]] for row in rows]
+        answers += _ask_each_about_its_frames(client, of_others, [row.question for row in rows])
     return {"shuffles": plan.blinded, **_agreement_overall_and_by_subset(every, answers)}
 
 
@@ -251,10 +237,6 @@ def _stability_of_repeated_answers(
     by_question = list(zip(*rounds, strict=True))
     values = [[str(a.value) for a in answers if _is_answered(a)] for answers in by_question]
     always_alike, pairs_alike = unanimous_and_pairwise_agreement(values) or (None, None)
-    spreads = [
-        max(chances) - min(chances)
-        for answers in by_question
-        if len(chances := [a.p_yes for a in answers if a.p_yes is not None]) == times
-    ]
-    spread = max(spreads, default=None)
+    chances = [[a.p_yes for a in answers if a.p_yes is not None] for answers in by_question]
+    spread = max((max(some) - min(some) for some in chances if len(some) == times), default=None)
     return {"times": times, "always_alike": always_alike, "pairs_alike": pairs_alike, "largest_p_yes_spread": spread}

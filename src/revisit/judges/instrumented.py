@@ -80,10 +80,10 @@ class SceneDescription:
     @cached_property
     def target_masks(self) -> np.ndarray:
         """(states, views, h, w): where the target in each state changes the picture."""
-        pairs = [zip(state, self.views, strict=True) for state in self.pictures]
-        return np.stack(
-            [[_smoothed_channel_difference(picture, view) > NOISE for picture, view in pair] for pair in pairs]
-        )
+        masks = []
+        for state in self.pictures:
+            masks.append([_smoothed_channel_difference(*pair) > NOISE for pair in zip(state, self.views, strict=True)])
+        return np.array(masks)
 
     @cached_property
     def target_area_shares(self) -> np.ndarray:
@@ -118,13 +118,13 @@ class SceneDescription:
         if self.lit[view] < DARK or foreign.mean() < LEAST:
             return FrameReading(time, False, place_in_sight, False)
         clear = bool(foreign.mean() >= WHOLE * self.median_full_area_share)
-        states = zip(self.pictures[:, view], self.target_masks[:, view], strict=True)
+        there = self.target_masks[:, view]
         explained = [
-            _share_of_difference_explained(frame, empty, picture, foreign | outline) for picture, outline in states
+            _share_of_difference_explained(frame, empty, picture, foreign | outline)
+            for picture, outline in zip(self.pictures[:, view], there, strict=True)
         ]
         place = state = int(np.argmax(explained))
         if explained[state] < KNOWN:
-            there = self.target_masks[:, view]
             overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
             near = int(np.argmax(overlaps))
             if overlaps[near] >= OVERLAP:
@@ -313,9 +313,8 @@ def _story_of_nearest_scene(
     scenes: Sequence[SceneDescription], pictures: Sequence[np.ndarray], times: Sequence[float]
 ) -> ClipStory | None:
     """The story of the scene that looks most like the pictures; None where none does."""
-    unlike = [
-        float(np.median([scene.nearest_view_and_difference(picture)[1] for picture in pictures])) for scene in scenes
-    ]
+    differences = [[scene.nearest_view_and_difference(one)[1] for one in pictures] for scene in scenes]
+    unlike = np.median(differences, axis=1)
     if min(unlike) > UNLIKE:
         return None
     scene = scenes[int(np.argmin(unlike))]
@@ -413,9 +412,8 @@ def _share_of_difference_explained(
     frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray
 ) -> float:
     """The share of what sets a frame apart from the empty place that a known picture explains."""
-    remaining, total = (
-        np.abs(frame[where].astype(np.float32) - reference[where]).mean() for reference in (picture, empty)
-    )
+    shown = frame[where].astype(np.float32)
+    remaining, total = (np.abs(shown - reference[where]).mean() for reference in (picture, empty))
     return float(1 - remaining / max(total, 1e-6))
 
 

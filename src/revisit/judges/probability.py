@@ -32,9 +32,7 @@ def p_yes_and_source(reply: str, logprobs: Mapping[str, object] | None) -> tuple
     values_by_word: dict[str, list[float]] = {"yes": [], "no": []}
     listed = []
     top = entry.get("top_logprobs")
-    alternatives: list[Mapping[str, object]] = (
-        [one for one in top if isinstance(one, dict)] if isinstance(top, list) else []
-    )
+    alternatives = [one for one in top if isinstance(one, dict)] if isinstance(top, list) else []
     if not any(alternative.get("token") == entry.get("token") for alternative in alternatives):
         alternatives.append(entry)
     for alternative in alternatives:

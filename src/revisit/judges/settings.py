@@ -76,7 +76,10 @@ class ChosenJudge:
 def judge_from_source(source: str, *, for_role: bool = False, option: str = "--judge") -> ChosenJudge:
     """The judge that an option names; that of a role has no roles itself."""
     if source.startswith(URLS):
-        return _judge_from_settings(_url_settings_from_environment(source), option, Path())
+        if not (model := os.environ.get("REVISIT_JUDGE_MODEL")):
+            raise UsageError("$REVISIT_JUDGE_MODEL is not set; set it to the model's name, or use a judge file")
+        key = {"key_env": "REVISIT_JUDGE_KEY"} if os.environ.get("REVISIT_JUDGE_KEY") else {}
+        return _judge_from_settings({"url": source, "model": model, **key}, option, Path())
     path = Path(source)
     if not path.is_file():
         raise UsageError(
@@ -123,14 +126,6 @@ def _judges_by_observer(content: object, where: str, folder: Path) -> dict[str, 
             chosen = judge_from_source(place, for_role=True)
         judges_by_observer |= dict.fromkeys(observers_of_role[role], chosen)
     return judges_by_observer
-
-
-def _url_settings_from_environment(url: str) -> Settings:
-    model = os.environ.get("REVISIT_JUDGE_MODEL", "")
-    if not model:
-        raise UsageError("$REVISIT_JUDGE_MODEL is not set; set it to the model's name, or use a judge file")
-    key = {"key_env": "REVISIT_JUDGE_KEY"} if os.environ.get("REVISIT_JUDGE_KEY") else {}
-    return {"url": url, "model": model, **key}
 
 
 def _make_chat_judge(settings: Settings, folder: Path) -> Judge:

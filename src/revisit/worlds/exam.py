@@ -111,9 +111,8 @@ def render_exam(
             clip = f"clips/{name}-{kind}.mp4"
             if not (folder / clip).is_file():
                 encode_mp4(folder / clip, generate(kind, film), FPS)
-            lines += [
-                {"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in exam_label_rows(film, kind)
-            ]
+            for row in exam_label_rows(film, kind):
+                lines.append({"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row})
     progress(len(stories), len(stories), "done")
     path = folder / "labels.jsonl"
     write_json_lines(path, lines, ascii=True)

@@ -77,9 +77,8 @@ def undo_event_on_return(film: Film, strength: float, rng: np.random.Generator) 
 
 def stop_event_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the event stands where it was last seen; strength is the share of the unseen part that is missing."""
-    return story.frames_with_event_position(
-        film, lambda progress: progress - strength * (progress - progress[film.phases[0] - 1])
-    )
+    last = film.phases[0] - 1
+    return story.frames_with_event_position(film, lambda progress: progress - strength * (progress - progress[last]))
 
 
 def move_target_aside_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
@@ -147,9 +146,8 @@ def show_cartoon_on_return(film: Film, strength: float, rng: np.random.Generator
 def flicker_brightness_and_colour(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """Brightness and colours jump from frame to frame, unevenly over the picture; strength is by how much."""
     shape = film.truth(0).mask.shape
-    gains = rng.uniform(0.15, 0.35, (len(film), 1)) * rng.choice([-1, 1], (len(film), 1)) + rng.normal(
-        0, 0.06, (len(film), 3)
-    )
+    brighter = rng.uniform(0.15, 0.35, (len(film), 1)) * rng.choice([-1, 1], (len(film), 1))
+    gains = brighter + rng.normal(0, 0.06, (len(film), 3))
     for frame in range(len(film)):
         uneven = effects.smooth_noise_field(rng, shape, 4)[..., None]
         truth = film.truth(frame).rgb
@@ -176,9 +174,8 @@ def decay_picture_gradually(film: Film, strength: float, rng: np.random.Generato
     shape = film.truth(0).mask.shape
     bend = np.stack([effects.smooth_noise_field(rng, shape, 5) for _ in range(2)])
     for frame in range(len(film)):
-        yield effects.bend_smear_and_overexpose(
-            film.truth(frame).rgb, strength * (frame / (len(film) - 1)) ** 1.5, bend
-        )
+        amount = strength * (frame / (len(film) - 1)) ** 1.5
+        yield effects.bend_smear_and_overexpose(film.truth(frame).rgb, amount, bend)
 
 
 # The camera
@@ -189,10 +186,9 @@ def stopping_camera_poses(film: Film, strength: float, rng: np.random.Generator)
     away = paths.distance_from_first_pose(film.poses)
     turning = int(np.argmax(away))
     stops = round((1 - strength) * turning)
-    index = [
-        min(frame, stops) if frame <= turning or away[frame] > away[stops] else frame for frame in range(len(film))
-    ]
-    return film.poses[index]
+    frames = np.arange(len(film))
+    stays = (frames <= turning) | (away > away[stops])
+    return film.poses[np.where(stays, np.minimum(frames, stops), frames)]
 
 
 def shortened_move_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:

@@ -38,16 +38,12 @@ class Lamp:
 def lit_images(shapes: Sequence[Shape], lamp: Lamp, solids: Sequence[Solid]) -> list[np.ndarray]:
     """The images of the shapes as they look under the lamp: uint8 RGB."""
     grids = [_light_grid_size(shape) for shape in shapes]
-    points, normals = zip(
-        *(surface_points_and_normals(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)), strict=True
-    )
-    everywhere = np.concatenate([p.reshape(-1, 3) for p in points])
-    factors = light_factors(everywhere, np.concatenate([n.reshape(-1, 3) for n in normals]), lamp, solids)
+    surfaces = [surface_points_and_normals(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)]
+    points, normals = (np.concatenate([surface[k].reshape(-1, 3) for surface in surfaces]) for k in (0, 1))
+    factors = light_factors(points, normals, lamp, solids)
     pieces = np.split(factors, np.cumsum([rows * columns for rows, columns in grids])[:-1])
-    return [
-        _apply_light_to_image(shape, piece.reshape(*grid, 3))
-        for shape, piece, grid in zip(shapes, pieces, grids, strict=True)
-    ]
+    lit = (piece.reshape(*grid, 3) for piece, grid in zip(pieces, grids, strict=True))
+    return [_apply_light_to_image(shape, factor) for shape, factor in zip(shapes, lit, strict=True)]
 
 
 def light_factors(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequence[Solid]) -> np.ndarray:

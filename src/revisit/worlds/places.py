@@ -60,9 +60,8 @@ def make_world(
     desk = fu.table(rng, palette, width=width, depth=depth, height=layout.height)
     things["table"] = turn_and_move(desk, at=(layout.table_middle_x, 0, layout.distance))
     underfoot, paint = setting.underfoot
-    things[underfoot] = horizontal_panel(
-        rng, (2.6, 1.7), paint, at=(layout.table_middle_x + 0.4 * layout.side, 0.004, 2.3)
-    )
+    place_underfoot = (layout.table_middle_x + 0.4 * layout.side, 0.004, 2.3)
+    things[underfoot] = horizontal_panel(rng, (2.6, 1.7), paint, at=place_underfoot)
     if setting.overhead.shapes:
         things["beams"] = setting.overhead
     if has_block:

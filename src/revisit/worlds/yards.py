@@ -44,8 +44,9 @@ def yard_setting(seed: int) -> Setting:
     warm = (0.95 * even, 0.90 * even, 0.78 * even)
     sun = Lamp(SUN * toward / np.linalg.norm(toward), 5.0, warm, (0.46, 0.52, 0.60))
     layout = TableLayout(side, height, distance, bool(seed % 2))
-    slabs_and_moss = od.paint_at_half_resolution(tx.bricks((0.70, 0.66, 0.60), (0.34, 0.40, 0.24)))
-    return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, ("paving", slabs_and_moss))
+    slabs_and_moss = tx.bricks((0.70, 0.66, 0.60), (0.34, 0.40, 0.24))
+    paving = "paving", lambda rng, width, height: slabs_and_moss(rng, width / 2, height / 2)  # at half the texels
+    return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, paving)
 
 
 def _sky_and_ground(

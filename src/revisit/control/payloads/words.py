@@ -119,7 +119,6 @@ def read_named_move(files: Files, frame_count: int) -> LoadedPath:
     """The path that the name stands for, about."""
     moves = {word: move for move, word in NAMES.items()}
     kind, direction = moves[files["txt"].decode().strip()]
-    c2w = camera_path(
-        [Step((Move(kind, direction, NAMED_DEGREES if kind == "yaw" else NAMED_UNITS),), frame_count - 1)]
-    )
+    move = Move(kind, direction, NAMED_DEGREES if kind == "yaw" else NAMED_UNITS)
+    c2w = camera_path([Step((move,), frame_count - 1)])
     return LoadedPath(np.arange(frame_count), c2w, ways="metres" if kind == "yaw" else "shape")
