@@ -161,17 +161,14 @@ def make_delivery(
     if delivered.c2w is not None:
         actual, expected = _interpolate_poses_to_frames(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
         turn_error = float(angle_between_rotations(expected[:, :3, :3], actual[:, :3, :3]).max())
-        way_error, scale = largest_distance_and_scale(
-            expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape"
-        )
+        is_shape = delivered.ways == "shape"
+        way_error, scale = largest_distance_and_scale(expected[:, :3, 3], actual[:, :3, 3], shape_only=is_shape)
         key_step = delivered.key * scale if delivered.key else None
     if delivered.moves is not None and (delivered.c2w is None or turns != 1):
         # The heading is the one that was asked for: a gain makes up for a generator that turns by less than told.
         c2w = plan.path.c2w
-        way_error, scale = largest_distance_and_scale(
-            c2w[:, :3, 3], _positions_from_keys(delivered, c2w), shape_only=True
-        )
-        key_step = scale
+        by_keys = _positions_from_keys(delivered, c2w)
+        way_error, key_step = largest_distance_and_scale(c2w[:, :3, 3], by_keys, shape_only=True)
     if key_step is not None and way_error is not None and way_error > key_step * (1 + 1e-6):
         raise PayloadError(
             f"keys of one speed cannot follow this path: they would be {way_error:.3f} metres off, one key's step is "

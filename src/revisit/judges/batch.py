@@ -98,13 +98,18 @@ class JudgeClient:
         for question in questions:
             key = answer_key(frames.digest, question.digest, self.judge.facts)
             with self._lock:
-                future = self._under_way.get(key)
-                if future is None:
-                    future = self._stored_or_pending_answer(frames, question)
-                    if not future.done():
-                        self._under_way[key] = future
-                        new.append((question, future))
-            futures.append(future)
+                if key in self._under_way:
+                    futures.append(self._under_way[key])
+                    continue
+                futures.append(future := Future())
+                answer = self._find_stored_answer(frames, question)
+                if answer is None or (answer.status == "unanswered" and self.patience.ask_unanswered):
+                    self._under_way[key] = future
+                    new.append((question, future))
+                else:
+                    self.from_store += 1
+                    self.models.add(answer.model)
+                    future.set_result(answer)
         for start in range(0, len(new), self.judge.batch):
             if len(self._threads) < self.patience.concurrency:
                 self._threads.append(start_thread(self._process_jobs_until_closed, name="ask"))
@@ -120,16 +125,6 @@ class JudgeClient:
         answers = (self._find_stored_answer(frames, question) for question in questions)
         recorded = [answer for answer in answers if answer is not None]
         return recorded if len(recorded) == len(questions) else None
-
-    def _stored_or_pending_answer(self, frames: Frames, question: Question) -> Future[JudgeAnswer]:
-        """A future that holds the recorded answer, or waits for one."""
-        future: Future[JudgeAnswer] = Future()
-        answer = self._find_stored_answer(frames, question)
-        if answer is not None and not (answer.status == "unanswered" and self.patience.ask_unanswered):
-            self.from_store += 1
-            self.models.add(answer.model)
-            future.set_result(answer)
-        return future
 
     def _find_stored_answer(self, frames: Frames, question: Question) -> JudgeAnswer | None:
         """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""

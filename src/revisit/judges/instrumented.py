@@ -41,6 +41,7 @@ NEAR = 0.1  # metres within which two places are the same
 DARK = 0.25  # share of the light below which nothing counts as seen
 UNKNOWN, ELSEWHERE = -2, -1
 FACTS = ("hidden", "returned", "spatial", "state", "in_view")  # what `Question.about` may ask of a story
+HINT = "`revisit judge check --worlds` writes some"
 THUMB = 8  # pixels of a picture per pixel of the thumbnail by which views are found
 
 
@@ -261,9 +262,7 @@ class InstrumentedJudge(Judge):
     def __init__(self, folder: Path) -> None:
         paths = sorted(folder.glob("*.npz")) if folder.is_dir() else []
         if not paths:
-            raise UsageError(
-                f"{folder}: no scene descriptions (*.npz) found; `revisit judge check --worlds` writes some"
-            )
+            raise UsageError(f"{folder}: no scene descriptions (*.npz) found; {HINT}")
         self.paths = paths
         digests = b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths)
         scenes = hashlib.sha256(digests).hexdigest()[:24]
@@ -360,9 +359,7 @@ def read_scene_description(path: Path) -> SceneDescription:
             },
         )
     except KeyError as error:
-        raise UsageError(
-            f"{path}: not a scene description: {error} is missing; `revisit judge check --worlds` writes some"
-        ) from None
+        raise UsageError(f"{path}: not a scene description: {error} is missing; {HINT}") from None
 
 
 def plain_colour_name(picture: np.ndarray) -> str:

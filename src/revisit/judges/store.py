@@ -114,9 +114,8 @@ class AnswerStore:
         if not self._has_copy:
             raise error
         why = error.strerror or type(error).__name__
-        self.problems.setdefault(
-            "answers", f"{self._shared} cannot be written ({why}): the judge's answers are kept with this run only"
-        )
+        problem = f"{self._shared} cannot be written ({why}): the judge's answers are kept with this run only"
+        self.problems.setdefault("answers", problem)
 
 
 def _encode_json_line(line: Mapping[str, object]) -> bytes:

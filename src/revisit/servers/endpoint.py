@@ -168,9 +168,8 @@ class Endpoint:
                 self.secret = read_secret(self.noun, self.endpoint.key_env, self.endpoint.key_file)
                 key = self.secret.get_secret_value()
                 # No redirects: the key goes to the server that was named and to no other.
-                self._client = http_client.make_http_client(
-                    {"Authorization": f"Bearer {key}"} if key else {}, self.endpoint.timeout
-                )
+                headers = {"Authorization": f"Bearer {key}"} if key else {}
+                self._client = http_client.make_http_client(headers, self.endpoint.timeout)
             return self._client
 
     def redact(self, text: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -258,9 +257,8 @@ def count_and_cost_of_new_pictures(
     requests: Sequence[ImageRequest], backend: ImageBackend, store: ImageStore
 ) -> tuple[int, float, str]:
     """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
-    keys = [(request, picture_key(backend.facts, request)) for request in requests]
-    new = sum(
-        store.file_state(request, key) != "same" and store.load_recorded_picture(key) is None for request, key in keys
-    )
-    price = backend.settings.price
-    return new, math.fsum([price.picture] * new), price.currency
+    new, price = 0, backend.settings.price
+    for request in requests:
+        key = picture_key(backend.facts, request)
+        new += store.file_state(request, key) != "same" and store.load_recorded_picture(key) is None
+    return new, new * price.picture, price.currency

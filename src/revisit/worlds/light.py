@@ -108,9 +108,8 @@ def _hemisphere_directions(normals: np.ndarray) -> list[np.ndarray]:
     second = np.cross(normals, first)
     lean = np.float32(0.9)
     turns = (2 * np.pi * np.arange(5) / 5).astype(np.float32)
-    return [normals] + [
-        np.cos(lean) * normals + np.sin(lean) * (np.cos(turn) * first + np.sin(turn) * second) for turn in turns
-    ]
+    around = [np.cos(turn) * first + np.sin(turn) * second for turn in turns]
+    return [normals, *(np.cos(lean) * normals + np.sin(lean) * side for side in around)]
 
 
 def _rotate_to_solid_axes(solid: Solid, vectors: np.ndarray) -> np.ndarray:

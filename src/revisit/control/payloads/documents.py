@@ -48,9 +48,8 @@ def write_camera_text(
     rows = []
     for k, pose in enumerate(c2w if inverted else invert_rigid_poses(c2w)):
         values = [fx, fy, 0.5, 0.5, 0, 0, *(pose[:3].ravel() + 0.0)]
-        rows.append(
-            " ".join([str(round(k * 1e6 / (ask.plan.fps * every))), *(f"{value:.12g}" for value in values)]) + "\n"
-        )
+        time = str(round(k * 1e6 / (ask.plan.fps * every)))
+        rows.append(" ".join([time, *(f"{value:.12g}" for value in values)]) + "\n")
     return {"txt": "".join([rows[0], *rows]).encode()}
 
 
