@@ -21,20 +21,9 @@ from revisit.core import RevisitError, UsageError
 from revisit.core.threads import results_of_threads
 from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
+from revisit.servers import images
 from revisit.servers.failures import NoReply, Refused, Stopped
-from revisit.servers.images import (
-    DRAWINGS,
-    Drawing,
-    DrawnPicture,
-    Facts,
-    ImageBackend,
-    ImageBudget,
-    ImagePrice,
-    ImageRequest,
-    picture_key,
-    read_drawings,
-    to_png_and_size,
-)
+from revisit.servers.images import Drawing, DrawnPicture, Facts, ImageBackend, ImageBudget, ImagePrice, ImageRequest
 from revisit.servers.retries import RetryingCaller
 
 PICTURES = "pictures"  # folder of the cache; what was paid for is not pruned
@@ -98,7 +87,7 @@ class ImageStore:
         self._lock = threading.Lock()
 
     def _read_lines(self) -> dict[str, Drawing]:
-        return {str(line["file"]): line for line in read_drawings(self.folder / DRAWINGS)}
+        return {str(line["file"]): line for line in images.read_drawings(self.folder / images.DRAWINGS)}
 
     @contextmanager
     def hold_alone(self) -> Iterator[None]:
@@ -138,7 +127,7 @@ class ImageStore:
         try:
             record = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
             png = (place / f"{key}.png").read_bytes()
-            _, size = to_png_and_size(png)
+            _, size = images.to_png_and_size(png)
         except (OSError, ValueError, RevisitError):
             return None
         return DrawnPicture(png, size, dict(record.get("usage") or {}), str(record.get("revised_prompt", "")))
@@ -159,7 +148,7 @@ class ImageStore:
         line = {"id": request.id, "file": file.name, "sha256": file_digest(file)}
         with self._lock:
             self.lines[file.name] = {**_drawing_record(key, facts, request, picture), **line}
-            write_json_lines(self.folder / DRAWINGS, self.lines.values())
+            write_json_lines(self.folder / images.DRAWINGS, self.lines.values())
 
 
 def draw_missing_pictures(
@@ -209,7 +198,7 @@ class _Worker:
 
     def draw_or_reuse(self, request: ImageRequest) -> ImageResult:
         """What became of one request."""
-        key = picture_key(self.backend.facts, request)
+        key = images.picture_key(self.backend.facts, request)
         state, file = self.store.file_state(request, key), self.store.file_of(request)
         if state == "same":
             return ImageResult(request.id, "kept", file=file)
@@ -259,6 +248,6 @@ def count_and_cost_of_new_pictures(
     """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
     new, price = 0, backend.settings.price
     for request in requests:
-        key = picture_key(backend.facts, request)
+        key = images.picture_key(backend.facts, request)
         new += store.file_state(request, key) != "same" and store.load_recorded_picture(key) is None
     return new, new * price.picture, price.currency

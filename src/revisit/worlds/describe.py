@@ -16,6 +16,7 @@ seconds                  how long the event takes; 0 where it happens at once an
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import cv2
 import numpy as np
@@ -70,10 +71,9 @@ def _target_states_with_event_share(film: Film) -> dict[State, float]:
     shares = {before: 0.0, after: 1.0}
     if event.in_view:
         shares = {event.at(world, share * STEADY): float(share) for share in np.linspace(0, 1, STEPS)}
-    for place in (before.place, after.place, *world.places):
-        for look in (0, 1):
-            for amount in (before.amount, after.amount):
-                shares.setdefault(replace(before, place=place, look=look, amount=amount), -1.0)
+    places, amounts = (before.place, after.place, *world.places), (before.amount, after.amount)
+    for place, look, amount in product(places, (0, 1), amounts):
+        shares.setdefault(replace(before, place=place, look=look, amount=amount), -1.0)
     return shares
 
 
