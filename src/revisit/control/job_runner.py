@@ -238,8 +238,8 @@ def compare_existing_clip(clip: Path, expected: ClipRecord) -> tuple[str, str]:
             return "own", "changed since it was made"
     except (KeyError, TypeError, MediaError):
         return "own", "with a record that cannot be read"
-    asked = json.loads(json.dumps(expected))
-    different = [words for name, words in IDENTITY.items() if record.get(name) != asked[name]]
+    record_now = json.loads(json.dumps(expected))
+    different = [words for name, words in IDENTITY.items() if record.get(name) != record_now[name]]
     return ("own", f"made with {join_names(different)}") if different else ("same", "")
 
 

@@ -118,7 +118,7 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
         # The answer to a question for the opposite is turned round: else a fact that nearly always holds would look
         # like as many yeses as noes, and 0.5 would not be chance.
         turned = [row.polarity == "negative" for row, _ in by_form[YesNo]]
-        of_facts = [list(map(ne, said, turned)) for said in (values[YesNo], right[YesNo])]
+        of_facts = [list(map(ne, column, turned)) for column in (values[YesNo], right[YesNo])]
         scores["yes_no"] = asdict(yes_no_agreement(*of_facts))
     if Rating in by_form:
         off = list(map(sub, values[Rating], right[Rating]))

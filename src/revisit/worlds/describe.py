@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-import cv2
 import numpy as np
 
 from revisit.core.text import read_package_yaml
@@ -78,6 +77,8 @@ def _target_states_with_event_share(film: Film) -> dict[State, float]:
 
 
 def _shrink_to_long_side(picture: np.ndarray) -> np.ndarray:
+    import cv2
+
     scale = min(1.0, LONG_SIDE / max(picture.shape[:2]))
     size = round(picture.shape[1] * scale), round(picture.shape[0] * scale)
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import cv2
 import numpy as np
 
 
@@ -33,11 +32,15 @@ def towards(picture: np.ndarray, other: np.ndarray, amount: float | np.ndarray) 
 
 def soften_edges(shares: np.ndarray) -> np.ndarray:
     """Shares per pixel with edges as soft as those of a picture."""
+    import cv2
+
     return np.asarray(cv2.GaussianBlur(shares, (0, 0), 0.7))
 
 
 def blur_picture(picture: np.ndarray, amount: float) -> np.ndarray:
     """The picture out of focus: at 1 nothing smaller than a fiftieth of its height is left."""
+    import cv2
+
     sigma = amount * picture.shape[0] / 50
     return picture if sigma < 0.1 else cv2.GaussianBlur(picture, (0, 0), sigma)
 
@@ -49,6 +52,8 @@ def multiply_by_light(picture: np.ndarray, light: np.ndarray) -> np.ndarray:
 
 def draw_as_cartoon(picture: np.ndarray) -> np.ndarray:
     """The picture as a cartoon: flat areas of few, strong colours with dark outlines."""
+    import cv2
+
     flat = cv2.medianBlur(cv2.medianBlur(picture, 7), 7)
     hsv = cv2.cvtColor(flat, cv2.COLOR_RGB2HSV).astype(np.float32)
     hsv[..., 0] = np.round(hsv[..., 0] / 12) * 12 % 180
@@ -62,6 +67,8 @@ def draw_as_cartoon(picture: np.ndarray) -> np.ndarray:
 
 def bend_smear_and_overexpose(picture: np.ndarray, amount: float, bend: np.ndarray) -> np.ndarray:
     """The picture decaying: it bends (a field of shifts in -1..1), runs together and burns out."""
+    import cv2
+
     if amount <= 0:
         return picture
     height, width = picture.shape[:2]
@@ -77,6 +84,8 @@ def bend_smear_and_overexpose(picture: np.ndarray, amount: float, bend: np.ndarr
 
 def smooth_noise_field(rng: np.random.Generator, shape: tuple[int, int], cells: int) -> np.ndarray:
     """Smooth noise in -1..1 with so many blobs down the picture."""
+    import cv2
+
     rows, columns = cells, max(round(cells * shape[1] / shape[0]), 2)
     coarse = rng.uniform(-1, 1, (rows, columns)).astype(np.float32)
     return np.clip(cv2.resize(coarse, shape[::-1], interpolation=cv2.INTER_CUBIC), -1, 1)

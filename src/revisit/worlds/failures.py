@@ -17,7 +17,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import cv2
 import numpy as np
 
 from revisit.core import UsageError
@@ -373,6 +372,8 @@ def generate(kind: str, film: Film, strength: float = 1.0, seed: int = 0) -> Fra
 
 def add_faint_noise(frames: Frames, rng: np.random.Generator) -> Frames:
     """Frames with faint noise. One field of it serves all frames, read from another corner each time."""
+    import cv2
+
     field: np.ndarray | None = None
     for rgb in frames:
         height, width = rgb.shape[:2]

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 from revisit.core import UsageError
@@ -66,6 +65,8 @@ class Film:
 
     def shot(self, frame: int, *states: State | None) -> Shot:
         """A frame with a target in each of the states, or without any: what a model makes of it."""
+        import cv2
+
         shot = self.views[frame].shot(*states, screen=float(self.screen[frame]))
         light = float(self.light[frame])
         return shot if light == 1 else replace(shot, rgb=cv2.convertScaleAbs(shot.rgb, alpha=light))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from revisit.worlds.shapes import Ball, Panel, Shape, Solid, surface_points_and_normals
@@ -90,6 +89,8 @@ def _light_grid_size(shape: Shape) -> tuple[int, int]:
 
 
 def _apply_light_to_image(shape: Shape, factor: np.ndarray) -> np.ndarray:
+    import cv2
+
     height, width = shape.image.shape[:2]
     if shape.glows:
         return (shape.image * 255 + 0.5).astype(np.uint8)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-import cv2
 import numpy as np
 
 from revisit.worlds.failures import add_faint_noise, failure_of_kind
@@ -57,6 +56,8 @@ def generate_model_frames(model: str, film: Film) -> Iterator[np.ndarray]:
 
 def _surface_stains(shot: Shot, film: Film, frame: int, waves: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """Blotches in -1..1 that stick to the surfaces of the room, at the size of the frame."""
+    import cv2
+
     depth = shot.depth[::4, ::4]
     height, width = shot.depth.shape
     y, x = np.mgrid[: depth.shape[0], : depth.shape[1]] * 4
@@ -70,6 +71,8 @@ def _drifted_picture(
     shot: Shot, gains: np.ndarray, cast: np.ndarray, stains: np.ndarray, strength: float
 ) -> np.ndarray:
     """A shot whose colours, contrast, stains and sharpness have drifted by a strength of 0 to 1."""
+    import cv2
+
     table = (1 + strength * (gains * cast - 1)).astype(np.float32)
     tint = cv2.merge([cv2.LUT(shot.mask, table[:, channel]) for channel in range(3)])
     soft = cv2.GaussianBlur(shot.rgb, (0, 0), 1.2)

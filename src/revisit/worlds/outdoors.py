@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import cv2
 import numpy as np
 
 from revisit.worlds import textures as tx
@@ -68,6 +67,8 @@ def _scatter_ellipses(
     turn: tuple[float, float] = (0, 180),
 ) -> None:
     """Draw small ellipses of one colour in many shades anywhere on the image."""
+    import cv2
+
     height, width = image.shape[:2]
     tints = np.asarray(colour) * rng.uniform(*shades, (count, 1)) + rng.uniform(-0.04, 0.04, (count, 3))
     tints = np.clip(255 * tints, 0, 255).astype(int)
@@ -125,6 +126,8 @@ def _face_texel_directions(face: str, rows: np.ndarray, size: int) -> np.ndarray
 
 def _sky_face(face: str, clouds: Callable[[np.ndarray], np.ndarray], ridges: np.ndarray, tone: tx.Colour) -> np.ndarray:
     """One face of the sky: soft clouds at half the texels, and sharp hills along the horizon."""
+    import cv2
+
     directions = _face_texel_directions(face, np.arange(FACE // 2), FACE // 2)
     up = np.clip(-directions[..., 1:2], 0, 1)
     blue = np.asarray(tone, np.float32) * (1 - 0.5 * up) + np.array([0.16, 0.12, 0.04], np.float32) * (1 - up) ** 2

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import cv2
 import numpy as np
 
 from revisit.worlds.shapes import Ball, Panel, Shape, Tube
@@ -77,6 +76,8 @@ class Surface:
 
 def make_surface(shape: Shape, image: np.ndarray, instance: int) -> Surface:
     """A shape with a lit uint8 image, ready to draw."""
+    import cv2
+
     levels = [image]
     while min(levels[-1].shape[:2]) >= 4 and len(levels) < 7:
         height, width = levels[-1].shape[:2]
@@ -231,6 +232,8 @@ def _paint_panel(
     item: Surface, camera: Camera, box: Box, mine: np.ndarray, inverse: np.ndarray, picture: np.ndarray
 ) -> None:
     """Draw the pixels of a panel, blending the two images whose texels are nearest to the size of a pixel."""
+    import cv2
+
     assert isinstance(item.shape, Panel)
     x0, y0, x1, y1 = box
     G = pixel_to_panel_matrix(item.shape, camera)
@@ -261,6 +264,8 @@ def _paint_panel(
 
 def _warp_panel_image(image: np.ndarray, G: np.ndarray, box: Box) -> np.ndarray:
     """The image of a panel as seen in a box of pixels."""
+    import cv2
+
     height, width = image.shape[:2]
     to_texels = np.array([[width, 0, -0.5], [0, height, -0.5], [0, 0, 1]]) @ G
     shift = np.array([[1, 0, box[0]], [0, 1, box[1]], [0, 0, 1.0]])
@@ -271,6 +276,8 @@ def _warp_panel_image(image: np.ndarray, G: np.ndarray, box: Box) -> np.ndarray:
 
 def _curved_colour(item: Surface, camera: Camera, box: Box, inverse: np.ndarray) -> np.ndarray:
     """The picture of a ball or tube at points of known inverse depth; meaningless where others are seen."""
+    import cv2
+
     shape = item.shape
     assert not isinstance(shape, Panel)
     start = (camera.pose[:3, 3] - shape.at).astype(np.float32)
@@ -338,6 +345,8 @@ def box_corners(low: Sequence[float] | np.ndarray, high: Sequence[float] | np.nd
 
 def _label_bounding_box(labels: np.ndarray, label: int | bool, limits: Box) -> Box | None:
     """The box of the pixels that carry a label, within limits."""
+    import cv2
+
     x0, y0, x1, y1 = limits
     x, y, width, height = cv2.boundingRect((labels[y0:y1, x0:x1] == label).view(np.uint8))
     return (x0 + x, y0 + y, x0 + x + width, y0 + y + height) if width else None

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 
 from revisit.worlds import textures as tx
@@ -300,6 +299,8 @@ def _flame_paint(rng: np.random.Generator, width: float, height: float) -> np.nd
 @tx.paint_factory
 def _doll_head_paint(rng: np.random.Generator, width: float, height: float, skin: tx.Colour) -> np.ndarray:
     """A head unrolled: eyes, brows, nose, mouth and cheeks in the middle of the front, hair above and behind."""
+    import cv2
+
     head = np.full((256, 512, 3), np.round(np.array(skin) * 255), np.uint8)
     hair, dark = (74, 44, 26), (36, 26, 30)
     head[:74] = hair
@@ -321,6 +322,8 @@ def _doll_head_paint(rng: np.random.Generator, width: float, height: float, skin
 
 
 def _add_dots(rng: np.random.Generator, image: np.ndarray, colour: tx.Colour, share: float) -> np.ndarray:
+    import cv2
+
     height, width = image.shape[:2]
     dots = np.zeros((height, width), np.uint8)
     for _ in range(int(share * 420 * height * width / tx.TEXELS**2) + 2):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeAlias
 
-import cv2
 import numpy as np
 
 Paint = Callable[[np.random.Generator, float, float], np.ndarray]
@@ -35,6 +34,8 @@ def fractal_noise(
     rng: np.random.Generator, shape: tuple[int, int], grain: tuple[float, float], octaves: int = 4
 ) -> np.ndarray:
     """Smooth noise of mean 0 and deviation near 1, with features of `grain` (down, across) texels and finer."""
+    import cv2
+
     total: np.ndarray | None = None
     power = 0.0
     for octave in range(octaves):  # from coarse to fine, each on its own small grid
@@ -60,6 +61,8 @@ def wallpaper(
     rng: np.random.Generator, width: float, height: float, colour: Colour, motifs: Sequence[Colour]
 ) -> np.ndarray:
     """Leaves and petals scattered over a plain ground, each with its own size, turn and tint."""
+    import cv2
+
     canvas = _to_uint8(_uniform_image(colour, width, height))
     for _ in range(int(26 * width * height)):
         x, y = rng.uniform(0, width), rng.uniform(0, height)
@@ -77,6 +80,8 @@ def wallpaper(
 @paint_factory
 def bricks(rng: np.random.Generator, width: float, height: float, colour: Colour, mortar: Colour) -> np.ndarray:
     """Courses of bricks of unequal length and colour."""
+    import cv2
+
     canvas = _to_uint8(_uniform_image(mortar, width, height))
     top = -rng.uniform(0, 0.05)
     while top < height:
@@ -144,6 +149,8 @@ def fabric(
 @paint_factory
 def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour]) -> np.ndarray:
     """A rug: nested borders around a field of scattered diamonds."""
+    import cv2
+
     canvas = _to_uint8(_uniform_image(colours[0], width, height))
     inset = 0.0
     for i in range(4):
@@ -169,6 +176,8 @@ def art(
     rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour], margin: Colour = (0.95, 0.94, 0.9)
 ) -> np.ndarray:
     """An abstract poster: a sky of two colours, discs, hills and strokes, inside a paper margin."""
+    import cv2
+
     image = _uniform_image(colours[0], width, height)
     high, wide = image.shape[:2]
     ramp = np.linspace(0, 1, high, dtype=np.float32)[:, None, None]
@@ -195,6 +204,8 @@ def books(
     rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour], case: Colour, shelves: int
 ) -> np.ndarray:
     """The front of a bookcase: shelves full of upright and leaning books, with gaps and ornaments."""
+    import cv2
+
     canvas = _to_uint8(_uniform_image(np.asarray(case) * 0.35, width, height))
     board, pitch = 0.03, height / shelves
     for shelf in range(shelves):
@@ -229,6 +240,8 @@ def drawers(
     rng: np.random.Generator, width: float, height: float, colour: Colour, rows: int, columns: int
 ) -> np.ndarray:
     """The front of a cabinet: wooden drawers with dark joints and bright knobs."""
+    import cv2
+
     canvas = _to_uint8(wood(colour, height / rows)(rng, width, height))
     for row in range(rows):
         for column in range(columns):
@@ -245,6 +258,8 @@ def drawers(
 @paint_factory
 def landscape(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """What a window shows: a bright sky with clouds over hills and trees, behind a cross of bars."""
+    import cv2
+
     image = _uniform_image((0.62, 0.80, 0.96), width, height)
     high, wide = image.shape[:2]
     clouds = np.clip(fractal_noise(rng, (high, wide), (high / 3, wide / 2), 6) * 0.5 + 0.1, 0, 1)[..., None]
@@ -289,6 +304,8 @@ def _add_speckles(
     rng: np.random.Generator, image: np.ndarray, count: int, size: tuple[float, float], strength: float
 ) -> np.ndarray:
     """The image with small lighter and darker blots: corners that features hold on to."""
+    import cv2
+
     blots = np.full(image.shape[:2], 128, np.uint8)
     for _ in range(count):
         x, y = int(rng.integers(image.shape[1])), int(rng.integers(image.shape[0]))
@@ -323,11 +340,15 @@ def _varied_bytes(rng: np.random.Generator, colour: Colour, light: float, hue: f
 
 
 def _fill_disc(canvas: np.ndarray, centre: Sequence[float], radius: int, tint: Sequence[int]) -> None:
+    import cv2
+
     cv2.circle(canvas, _to_texel(centre), radius, tint, -1, cv2.LINE_AA)
 
 
 def _fill_hill(canvas: np.ndarray, ridge: np.ndarray, tint: Sequence[int]) -> None:
     """Fill what lies below a ridge, whose height is given for every column."""
+    import cv2
+
     high, wide = canvas.shape[:2]
     outline = np.concatenate([np.stack([np.arange(wide), ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
     cv2.fillPoly(canvas, [outline], tint, cv2.LINE_AA)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 
-import cv2
 import numpy as np
 
 from revisit.worlds import render
@@ -254,6 +253,8 @@ def _shadow_surface(solids: Sequence[Solid], state: State, lamp: Lamp) -> Surfac
 
 def _apply_shadow(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Camera) -> np.ndarray:
     """The picture with the shadow on every pixel that lies in the shadow's plane."""
+    import cv2
+
     assert isinstance(shadow, Panel)
     G = render.pixel_to_panel_matrix(shadow, camera)
     height, width = camera.size
@@ -279,6 +280,8 @@ def _enclosing_box(boxes: Iterable[Box | None], size: tuple[int, int]) -> Box | 
 
 
 def _halve_picture(image: np.ndarray) -> np.ndarray:
+    import cv2
+
     return cv2.resize(image, (image.shape[1] // 2, image.shape[0] // 2), interpolation=cv2.INTER_AREA)
 
 

@@ -6,7 +6,6 @@ furniture (face towards -z, back at z = 0) and add a row with the width it takes
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 
 from revisit.worlds import furniture as fu
@@ -181,6 +180,8 @@ STANDING: tuple[tuple[fu.Maker, float], ...] = (
 
 def _log_ends_paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """The sawn ends of stacked logs."""
+    import cv2
+
     rows, columns = int(height * tx.TEXELS), int(width * tx.TEXELS)
     image = np.full((rows, columns, 3), (34, 24, 18), np.uint8)
     for _ in range(260):

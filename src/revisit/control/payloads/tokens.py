@@ -47,8 +47,8 @@ def write_tokens(
         at = at @ moves[letters[-1]]
     path = family.accumulate_poses([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
     steps = invert_rigid_poses(target[:-1]) @ target[1:]
-    told = zip((moves[letter] for letter in letters), steps, strict=False)
-    against = any(_progress_in_tokens(move, step, degrees, metres) < -0.5 for move, step in told)
+    pairs = zip((moves[letter] for letter in letters), steps, strict=False)
+    against = any(_progress_in_tokens(move, step, degrees, metres) < -0.5 for move, step in pairs)
     turn = angle_between_rotations(path[:, :3, :3], target[:, :3, :3]).max()
     distance = _position_distances(path, target).max()
     rests = not rest and (not all(moving[:used]) or (used < len(moving) and not padded))
