@@ -52,7 +52,7 @@ class Spending:
         self.pictures, self.money, self._under_way = 0, 0.0, 0
         self._lock = threading.Lock()
 
-    def reserve_picture(self) -> None:
+    def _reserve_picture(self) -> None:
         """Set aside one picture, or raise Stopped where there is no room for it."""
         with self._lock:
             count = self.pictures + self._under_way + 1
@@ -69,13 +69,19 @@ class Spending:
                     )
             self._under_way += 1
 
-    def settle_picture(self, picture: DrawnPicture | None) -> None:
-        """Replace what was set aside by what was spent."""
-        with self._lock:
-            self._under_way -= 1
-            if picture is not None:
-                self.pictures += 1
-                self.money += self.price.cost_of_picture(picture.usage)
+    def draw_picture(self, backend: ImageBackend, request: ImageRequest) -> DrawnPicture:
+        """A new picture by one call, within the budget."""
+        self._reserve_picture()
+        picture = None
+        try:
+            picture = backend.draw(request)
+            return picture
+        finally:  # what was set aside is replaced by what was spent
+            with self._lock:
+                self._under_way -= 1
+                if picture is not None:
+                    self.pictures += 1
+                    self.money += self.price.cost_of_picture(picture.usage)
 
 
 class ImageStore:
@@ -180,56 +186,36 @@ def draw_missing_pictures(
         `drawn`, `kept`, `recorded` (drawn earlier, paid for then), `failed` or `refused`, in the order they end.
     """
     spent = spending or Spending(backend.settings.budget, backend.settings.price)
-    worker = _Worker(backend, store, replace, spent)
-    threads = min(backend.settings.concurrency, len(requests))
-    with store.hold_alone():
-        try:
-            yield from results_of_threads([partial(map, worker.draw_or_reuse)] * threads, requests)
-        finally:
-            worker.caller.quit.set()
+    caller = RetryingCaller(backend.check, backend.settings.tries, backend.settings.pause)
 
-
-class _Worker:
-    """One request after the other, with all the patience that it takes."""
-
-    def __init__(self, backend: ImageBackend, store: ImageStore, replace: bool, spending: Spending) -> None:
-        self.backend, self.store, self.replace, self.spending = backend, store, replace, spending
-        self.caller = RetryingCaller(backend.check, backend.settings.tries, backend.settings.pause)
-
-    def draw_or_reuse(self, request: ImageRequest) -> ImageResult:
-        """What became of one request."""
-        key = images.picture_key(self.backend.facts, request)
-        state, file = self.store.file_state(request, key), self.store.file_of(request)
+    def draw_or_reuse(request: ImageRequest) -> ImageResult:
+        key = images.picture_key(backend.facts, request)
+        state, file = store.file_state(request, key), store.file_of(request)
         if state == "same":
             return ImageResult(request.id, "kept", file=file)
-        if state != "absent" and not self.replace:
+        if state != "absent" and not replace:
             return ImageResult(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
-        picture, status = self.store.load_recorded_picture(key), "recorded"
+        picture, status = store.load_recorded_picture(key), "recorded"
         if picture is None:
             status = "drawn"
             try:
-                picture = self.caller.call_with_retries(
-                    partial(self._draw_within_budget, request), "picture", "drawing"
-                )
+                picture = caller.call_with_retries(partial(spent.draw_picture, backend, request), "picture", "drawing")
             except (NoReply, Refused, Stopped) as error:
                 if isinstance(error, Stopped):
-                    self.caller.stop_all_calls(error)
+                    caller.stop_all_calls(error)
                 return ImageResult(request.id, "failed", str(error))
-            self.store.store_in_cache(key, self.backend.facts, request, picture)
-        self.store.write_to_folder(key, self.backend.facts, request, picture)
+            store.store_in_cache(key, backend.facts, request, picture)
+        store.write_to_folder(key, backend.facts, request, picture)
         requested_size, is_ = ("x".join(map(str, size)) for size in (request.size, picture.size))
         remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
         return ImageResult(request.id, status, file=file, remark=remark)
 
-    def _draw_within_budget(self, request: ImageRequest) -> DrawnPicture:
-        """A new picture by one call, within the budget."""
-        self.spending.reserve_picture()
-        picture = None
+    threads = min(backend.settings.concurrency, len(requests))
+    with store.hold_alone():
         try:
-            picture = self.backend.draw(request)
-            return picture
+            yield from results_of_threads([partial(map, draw_or_reuse)] * threads, requests)
         finally:
-            self.spending.settle_picture(picture)
+            caller.quit.set()
 
 
 def _drawing_record(key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Drawing:
