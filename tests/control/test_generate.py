@@ -29,7 +29,7 @@ from revisit.control.generation import (
 )
 from revisit.control.generator_backends import ProcessBackend
 from revisit.control.generators import find_generator
-from revisit.control.job_runner import LOG, job_file_path, provenance_path, read_provenance_or_none
+from revisit.control.job_runner import LOG, provenance_path, read_provenance_or_none
 from revisit.control.jobs import (
     BatchRequest,
     Job,
@@ -282,7 +282,7 @@ def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
     assert "no record of how it was made" in run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].reason
     job.out.write_bytes(b"spoilt")
     assert run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].status == "refused"
-    assert json.loads(job_file_path(job.out).read_text())["inputs"]["prompt"] == "another wish"
+    assert json.loads(job.out.with_suffix(".job.json").read_text())["inputs"]["prompt"] == "another wish"
 
 
 def test_one_run_at_a_time(serving, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ FAMILIES = (*(pytest.param(name, marks=pytest.mark.long) for name in ("qwen2_vl"
 
 def test_single_tokens_that_say_yes_and_no():
     vocabulary = ["yes", "Ġyes", "Yes", "ĠYES", "▁yes.", "yesterday", "no", "No", "Ġno", "not", "Ġnão", "know", "(No"]
-    yes, no = yes_and_no_token_ids({token: id for id, token in enumerate(vocabulary)})
+    yes, no = yes_and_no_token_ids((token, id) for id, token in enumerate(vocabulary))
     assert [vocabulary[id] for id in yes] == ["yes", "Ġyes", "Yes", "ĠYES", "▁yes."]
     assert [vocabulary[id] for id in no] == ["no", "No", "Ġno", "(No"]
 

@@ -122,7 +122,7 @@ def comparable(drawn: Surface, everything: Sequence[Surface]) -> bool:
     if not isinstance(shape, Tube):
         return True
     tops = [s.shape for s in everything if isinstance(s.shape, Panel) and s.shape.round]
-    centre = shape.base - (0, shape.height, 0)
+    centre = shape.at - (0, shape.height, 0)
     closed = any(np.allclose(top.corner + (top.across + top.down) / 2, centre, atol=1e-6) for top in tops)
     return shape.bottom == shape.top and closed
 
@@ -171,9 +171,9 @@ def geometry(shape: Shape) -> dict[str, str]:
         return {"type": "box", "size": text((wide / 2, high / 2, thin)), **middle}
     if isinstance(shape, Ball):
         size = (shape.radius, shape.radius * shape.squash, shape.radius)
-        return {"type": "ellipsoid", "size": text(size), "pos": text(shape.centre)}
+        return {"type": "ellipsoid", "size": text(size), "pos": text(shape.at)}
     upright = text((np.sqrt(0.5), np.sqrt(0.5), 0, 0))  # MuJoCo's cylinders lie along z
-    middle = {"pos": text(shape.base - (0, shape.height / 2, 0)), "quat": upright}
+    middle = {"pos": text(shape.at - (0, shape.height / 2, 0)), "quat": upright}
     return {"type": "cylinder", "size": text((shape.top, shape.height / 2)), **middle}
 
 

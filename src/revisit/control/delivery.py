@@ -59,15 +59,14 @@ class Delivery:
     @property
     def is_exact(self) -> bool:
         """Whether a public loader, as it is, takes just what was asked from the files."""
-        if (
-            self.turn_error is None
-            or self.way_error is None
-            or not self.to.has_public_loader
-            or self.needs_patched_copy
-        ):
-            return False
+        is_read_as_written = self.to.has_public_loader and not self.needs_patched_copy
         is_metric = self.loaded.ways == "metres" and not FAMILIES[self.to.payload].about
-        return is_metric and self.turn_error <= EXACT_DEGREES and self.way_error <= EXACT_METRES
+        return is_read_as_written and is_metric and self.turn_error is not None and not self.is_off
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the path that is delivered is known to be another."""
+        return (self.turn_error or 0) > EXACT_DEGREES or (self.way_error or 0) > EXACT_METRES
 
     @property
     def one_line_payload(self) -> str:
@@ -77,7 +76,7 @@ class Delivery:
     def remarks(self) -> list[str]:
         """What someone who uses it must know, as sentences."""
         family, lengths = FAMILIES[self.to.payload], _possible_frame_counts(self.plan.steps)
-        turn_error, way_error = self.turn_error or 0, self.way_error or 0
+        way_error = self.way_error or 0
         applies = {
             "spread": len(self.plan) not in lengths,
             "amplified": self.to.gain[:2] != (1, 1) and family.gains,
@@ -86,7 +85,7 @@ class Delivery:
             "keys": self.key_step is not None and way_error > EXACT_METRES,
             "patched": self.needs_patched_copy,
             "unknown": self.turn_error is None,
-            "inexact": self.turn_error is not None and (turn_error > EXACT_DEGREES or way_error > EXACT_METRES),
+            "inexact": self.turn_error is not None and self.is_off,
             "picture": family.pictured and self.picture is None,
             "converter": bool(self.to.converter),
         }
@@ -137,9 +136,8 @@ def plan_for_generator(script: str, to: Generator, frames: int | None = None) ->
     one that the generator can make. Where it can make neither, the path is spread over the frames of its card.
     """
     if frames is None:
-        frames = next(
-            (count for count in _possible_frame_counts(parse_script(script)) if to.can_make_length(count)), to.frames
-        )
+        counts = _possible_frame_counts(parse_script(script))
+        frames = next((count for count in counts if to.can_make_length(count)), to.frames)
     return compile_script(script, frames=frames, size=to.size, fps=to.fps)
 
 
@@ -163,17 +161,14 @@ def make_delivery(
     if delivered.c2w is not None:
         actual, expected = _interpolate_poses_to_frames(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
         turn_error = float(angle_between_rotations(expected[:, :3, :3], actual[:, :3, :3]).max())
-        way_error, scale = largest_distance_and_scale(
-            expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape"
-        )
+        is_shape = delivered.ways == "shape"
+        way_error, scale = largest_distance_and_scale(expected[:, :3, 3], actual[:, :3, 3], shape_only=is_shape)
         key_step = delivered.key * scale if delivered.key else None
     if delivered.moves is not None and (delivered.c2w is None or turns != 1):
         # The heading is the one that was asked for: a gain makes up for a generator that turns by less than told.
         c2w = plan.path.c2w
-        way_error, scale = largest_distance_and_scale(
-            c2w[:, :3, 3], _positions_from_keys(delivered, c2w), shape_only=True
-        )
-        key_step = scale
+        by_keys = _positions_from_keys(delivered, c2w)
+        way_error, key_step = largest_distance_and_scale(c2w[:, :3, 3], by_keys, shape_only=True)
     if key_step is not None and way_error is not None and way_error > key_step * (1 + 1e-6):
         raise PayloadError(
             f"keys of one speed cannot follow this path: they would be {way_error:.3f} metres off, one key's step is "

@@ -10,22 +10,10 @@ from typing import Any
 
 import yaml
 
+from revisit.control import generator_backends, job_runner
 from revisit.control.baseline_generators import BASELINE_GENERATORS
-from revisit.control.generator_backends import (
-    LOADING,
-    CommandBackend,
-    FunctionBackend,
-    GeneratorBackend,
-    ProcessBackend,
-    worker_environment,
-)
-from revisit.control.job_runner import (
-    GenerationSettings,
-    JobResult,
-    estimate_missing_bytes,
-    read_provenance_or_none,
-    run_jobs,
-)
+from revisit.control.generator_backends import LOADING, GeneratorBackend
+from revisit.control.job_runner import GenerationSettings, JobResult
 from revisit.control.jobs import BatchRequest, Job, JobBatch, JobRequest, is_folder_name, require_distinct_jobs
 from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, UsageError
@@ -64,11 +52,11 @@ class GeneratorChoice:
         function = self.function or baselines.get(self.baseline)
         workers = range(self.workers or max(1, len(self.gpus)))
         if function is not None:
-            return [FunctionBackend(function) for _ in workers]
-        environments = [worker_environment(number, self.gpus) for number in workers]
+            return [generator_backends.FunctionBackend(function) for _ in workers]
+        environments = [generator_backends.worker_environment(number, self.gpus) for number in workers]
         if self.command:
-            return [CommandBackend(self.command, env) for env in environments]
-        return [ProcessBackend(self.serve, env, self.loading) for env in environments]
+            return [generator_backends.CommandBackend(self.command, env) for env in environments]
+        return [generator_backends.ProcessBackend(self.serve, env, self.loading) for env in environments]
 
     @property
     def description(self) -> str:
@@ -125,9 +113,7 @@ def load_batch(suite: str, data: Path | None, out: Path | None, request: BatchRe
     batch: JobBatch = benchmark.jobs(data, out, request)
     require_distinct_jobs(batch.jobs)
     if not batch.jobs:
-        raise UsageError(
-            f"there is nothing to generate in {data}" + "".join(f"; {reason}" for reason in batch.left_out[:3])
-        )
+        raise UsageError("; ".join([f"there is nothing to generate in {data}", *batch.left_out[:3]]))
     return batch
 
 
@@ -141,13 +127,14 @@ def generate_batch(
     backends = by.make_backends(further or {})
     there: set[str] = set()
     try:
-        for result in run_jobs(batch.jobs, backends, batch.home, settings):
+        for result in job_runner.run_jobs(batch.jobs, backends, batch.home, settings):
             there |= {result.id} if result.is_clip_there else set()
             yield result
     finally:
         # Of a clip that was made here from other inputs, the lists go on saying what it was made from.
         if batch.index is not None:
-            batch.index([job for job in batch.jobs if job.id in there or read_provenance_or_none(job.out) is None])
+            read = job_runner.read_provenance_or_none
+            batch.index([job for job in batch.jobs if job.id in there or read(job.out) is None])
         facts: dict[str, object] = {"category": settings.category} if settings.category else {}
         if not by.baseline and (cost := batch_cost(batch, settings)):
             facts["cost"] = cost
@@ -194,7 +181,7 @@ def batch_cost(batch: JobBatch, settings: GenerationSettings) -> ModelCost:
     """What the clips of a batch cost, by the records beside them: those of earlier runs count, too."""
     clips = []
     for job in batch.jobs:
-        provenance = (read_provenance_or_none(job.out) if job.out.is_file() else None) or {}
+        provenance = (job_runner.read_provenance_or_none(job.out) if job.out.is_file() else None) or {}
         output, cost = provenance.get("output"), provenance.get("cost")
         if isinstance(cost, dict):
             made = output if isinstance(output, dict) and output.get("frames") and output.get("fps") else vars(job)
@@ -230,7 +217,7 @@ def plan_rows_by_condition(jobs: Sequence[Job]) -> list[dict[str, Any]]:
             "frames": _range_text([job.frames for job in mine]), "fps": _range_text([job.fps for job in mine]),
             "size": ", ".join(sorted({"x".join(map(str, job.size)) for job in mine})),
             "seconds": round(sum(job.frames / job.fps for job in mine), 1),
-            "bytes": estimate_missing_bytes(mine),
+            "bytes": job_runner.estimate_missing_bytes(mine),
         }
         for (subset, condition), mine in group_items(jobs, lambda job: (job.subset, job.condition)).items()
     ]  # fmt: skip

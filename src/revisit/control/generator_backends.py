@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,16 +46,6 @@ class Ended(NamedTuple):
     status: str  # "" if all is well
     reason: str  # or last words
     cost: Cost | None = None  # of a clip that was made
-
-
-class GeneratorBackend(Protocol):
-    """Makes clips, one after the other."""
-
-    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
-        """Make the clip of a request, which also lies in a file."""
-
-    def close(self) -> None:
-        """End what is still running."""
 
 
 class CommandBackend:
@@ -217,6 +207,9 @@ class FunctionBackend:
 
     def close(self) -> None:
         """Nothing is left running."""
+
+
+GeneratorBackend = CommandBackend | ProcessBackend | FunctionBackend  # makes clips, one after the other
 
 
 def command_arguments(command: str, values: Mapping[str, str]) -> list[str]:

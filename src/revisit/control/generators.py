@@ -6,17 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-import yaml
 
 from revisit.control.payloads import FAMILIES
 from revisit.control.payloads.family import PayloadOptions
 from revisit.core import UsageError
-from revisit.core.text import convert_read_errors, format_error_on_one_line, parse_yaml
+from revisit.core.text import convert_read_errors, read_package_yaml, read_yaml_file
 
 Takes = Literal["image", "source_video", "nothing"]
 Condition = Literal["source_video", "geometry_cache", "model_inferred", "prompt_only"]
@@ -92,12 +90,12 @@ KEYS = {one.name for one in fields(Generator)} - {"id"}  # of an entry of a file
 @cache
 def load_generators(own: Path | None = None) -> dict[str, Generator]:
     """Every known generator; entries of the user's own file come on top."""
-    entries = _parse_generators((files(__package__) / "generators.yaml").read_text(encoding="utf-8"), "generators.yaml")
+    entries = _parse_generators(read_package_yaml(__package__, "generators.yaml"), "generators.yaml")
     if own is not None:
         if not own.is_file():
             raise UsageError(f"{own}: no such file; a file of generators is YAML with `generators:`")
         with convert_read_errors(own, "a file of generators"):
-            entries |= _parse_generators(own.read_text(encoding="utf-8"), str(own))
+            entries |= _parse_generators(read_yaml_file(own), str(own))
     return entries
 
 
@@ -115,11 +113,7 @@ def _comparable_name(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-def _parse_generators(text: str, where: str) -> dict[str, Generator]:
-    try:
-        content = parse_yaml(text)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{where}: not valid YAML: {format_error_on_one_line(error)}") from error
+def _parse_generators(content: Any, where: str) -> dict[str, Generator]:
     if not isinstance(content, dict) or not isinstance(content.get("generators"), dict):
         raise UsageError(f"{where}: expected `generators:` with an entry per generator")
     defaults = content.get("defaults") or {}

@@ -11,13 +11,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import queue
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from revisit.control.provenance import ClipRecord, provenance_record
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.text import join_names, parse_json
-from revisit.core.threads import start_thread
+from revisit.core.threads import results_of_threads
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import make_trajectory
 from revisit.media import Limits, file_digest, frame_count_in_mp4_index, open_clip, write_picture
@@ -115,31 +114,14 @@ def run_jobs(
 def _run_on_all_backends(
     jobs: Sequence[Job], backends: Sequence[GeneratorBackend], folder: Path, settings: GenerationSettings
 ) -> Iterator[JobResult]:
-    waiting = iter(list(jobs))  # one for all workers
-    ended: queue.SimpleQueue[JobResult | BaseException] = queue.SimpleQueue()
-    stop = threading.Event()
-
-    def work_until_stopped(backend: GeneratorBackend) -> None:
-        try:
-            for job in waiting:
-                if stop.is_set():
-                    break
-                ended.put(run_job(job, backend, folder, settings))
-            backend.close()
-        except BaseException as error:
-            ended.put(error)
+    def results_of_backend(backend: GeneratorBackend, jobs: Iterator[Job]) -> Iterator[JobResult]:
+        for job in jobs:
+            yield run_job(job, backend, folder, settings)
+        backend.close()
 
     try:
-        threads = [start_thread(work_until_stopped, backend) for backend in backends]
-        for _ in jobs:
-            result = ended.get()
-            if isinstance(result, BaseException):
-                raise result
-            yield result
-        for thread in threads:
-            thread.join()
+        yield from results_of_threads([partial(results_of_backend, backend) for backend in backends], jobs)
     finally:
-        stop.set()
         for backend in backends:
             with contextlib.suppress(Exception):
                 backend.close()
@@ -237,9 +219,8 @@ def camera_plan_of_job(job: Job) -> CameraPlan | None:
     if job.path is not None:
         lens = np.tile(intrinsics(job.size), (len(job.path), 1, 1))
         steps = parse_script(job.camera) if job.camera else ()
-        return CameraPlan(
-            job.camera, steps, make_trajectory(job.path, intrinsics=lens, scale="metres"), job.size, job.fps
-        )
+        path = make_trajectory(job.path, intrinsics=lens, scale="metres")
+        return CameraPlan(job.camera, steps, path, job.size, job.fps)
     return compile_script(job.camera, frames=job.frames, size=job.size, fps=job.fps) if job.camera else None
 
 
@@ -257,9 +238,8 @@ def compare_existing_clip(clip: Path, expected: ClipRecord) -> tuple[str, str]:
             return "own", "changed since it was made"
     except (KeyError, TypeError, MediaError):
         return "own", "with a record that cannot be read"
-    different = [
-        words for name, words in IDENTITY.items() if record.get(name) != json.loads(json.dumps(expected[name]))
-    ]
+    record_now = json.loads(json.dumps(expected))
+    different = [words for name, words in IDENTITY.items() if record.get(name) != record_now[name]]
     return ("own", f"made with {join_names(different)}") if different else ("same", "")
 
 
@@ -339,11 +319,6 @@ def provenance_path(clip: Path) -> Path:
     return clip.with_suffix(".provenance.json")
 
 
-def job_file_path(clip: Path) -> Path:
-    """Where the job of a clip lies."""
-    return clip.with_suffix(".job.json")
-
-
 def _write_control_files(
     job: Job, image: Path | None, plan: CameraPlan | None, delivery: Delivery | None, clip: Path
 ) -> dict[str, object]:
@@ -352,11 +327,8 @@ def _write_control_files(
     clip.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
         payload = delivery.write_files(clip.with_suffix(""))
-        control |= {
-            "dialect": delivery.to.payload,
-            "payload": str(payload.absolute()),
-            "line": delivery.one_line_payload,
-        }
+        control |= {"dialect": delivery.to.payload, "payload": str(payload.absolute())}
+        control["line"] = delivery.one_line_payload
         if delivery.degrees_per_token is not None:
             control["token_degrees"] = delivery.degrees_per_token
     if plan is not None:
@@ -364,7 +336,7 @@ def _write_control_files(
         with atomic_write_path(path) as temporary, temporary.open("wb") as file:
             np.save(file, plan.path.c2w)
         control["path"] = str(path.absolute())
-    _write_json(job_file_path(clip), job.as_json(job.out, image, control))
+    _write_json(clip.with_suffix(".job.json"), job.as_json(job.out, image, control))
     return control
 
 

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,24 +43,19 @@ class Cost:
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
 
-@dataclass
 class Meter:
     """Looks at the processes of a session while they work, and keeps the peaks.
 
     It is made before they are started, so that it knows what the GPUs held without them.
     """
 
-    env: Mapping[str, str] = field(default_factory=dict)  # of the processes, which may see some GPUs only
-    session: int = -1
-    memory: int = 0
-    _by_process: int = 0  # peak on GPUs of processes that nvidia-smi names
-    _by_device: int | None = None  # peak of what the GPUs hold more than before; None before the first look
-    _members: list[int] = field(default_factory=list)
-    _last_search: float = -FAMILY_PAUSE
-    _last_query: float = -GPU_PAUSE
-    _before: dict[str, int] | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, env: Mapping[str, str] | None = None, session: int = -1) -> None:
+        self.env, self.session = env or {}, session  # of the processes, which may see some GPUs only
+        self.memory = 0
+        self._by_process = 0  # peak on GPUs of processes that nvidia-smi names
+        self._by_device: int | None = None  # peak of what the GPUs hold more than before; None before the first look
+        self._members: list[int] = []
+        self._last_search, self._last_query = -FAMILY_PAUSE, -GPU_PAUSE
         self._before = device_memory(self.env)
 
     def measure(self, *, last: bool = False) -> None:
@@ -91,7 +86,7 @@ class Meter:
         more = sum(max(0, used_bytes - before.get(name, 0)) for name, used_bytes in now.items())
         self._by_device = max(self._by_device or 0, more)
 
-    def clip_cost(self, seconds: float, loading: float | None = 0.0) -> Cost:
+    def clip_cost(self, seconds: float, loading: float | None) -> Cost:
         """The cost of a clip that took so many seconds."""
         gpus = None if self._before is None else len(self._before)
         return Cost(seconds, loading, self.memory or None, self.peak_gpu_bytes, gpus)

@@ -32,19 +32,14 @@ def _top_view_elements(plan: CameraPlan) -> list[str]:
     scale, side = (HEIGHT - 3 * MARGIN) / extent, 0.18 * extent
     left, top = MARGIN + 100 - scale * (x.max() + x.min()) / 2, HEIGHT / 2 + scale * (z.max() + z.min()) / 2
 
-    def to_svg_point(px: float, pz: float) -> str:
-        return f"{left + scale * px:.1f},{top - scale * pz:.1f}"
-
-    points = " ".join(to_svg_point(*at) for at in zip(x.tolist(), z.tolist(), strict=True))
+    across, down = left + scale * x, top - scale * z
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
     lines = []
     for k in np.unique(np.linspace(0, len(plan) - 1, 13).astype(int)):
-        x1, y1 = to_svg_point(x[k], z[k]).split(",")
-        x2, y2 = to_svg_point(x[k] + side * ahead[k, 0], z[k] + side * ahead[k, 1]).split(",")
-        lines.append(f'<line class="s" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>')
-    label = (
-        f"from above, {extent_metres:.2g} m across" if extent_metres > 1e-6 else "from above: the camera stays in place"
-    )
-    return [f'<text x="{MARGIN}" y="20">{label}</text>', f'<polyline class="w" points="{points}"/>', *lines]
+        x2, y2 = left + scale * (x[k] + side * ahead[k, 0]), top - scale * (z[k] + side * ahead[k, 1])
+        lines.append(f'<line class="s" x1="{across[k]:.1f}" y1="{down[k]:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
+    label = f", {extent_metres:.2g} m across" if extent_metres > 1e-6 else ": the camera stays in place"
+    return [f'<text x="{MARGIN}" y="20">from above{label}</text>', f'<polyline class="w" points="{points}"/>', *lines]
 
 
 def _yaw_plot_elements(plan: CameraPlan) -> list[str]:

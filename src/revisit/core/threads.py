@@ -7,10 +7,15 @@ first line, and Python's `Thread.start`, which waits for that line, waits for ev
 from __future__ import annotations
 
 import mmap
+import queue
 import resource
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 STACK = 8 << 20  # bytes, where the system names none
 BESIDE = 4 << 20  # bytes that a thread needs to begin, with much to spare
@@ -31,3 +36,34 @@ def start_thread(target: Callable[..., None], *args: Any, name: str | None = Non
     thread = threading.Thread(target=target, args=args, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def results_of_threads(
+    workers: Sequence[Callable[[Iterator[Item]], Iterable[Result]]], items: Sequence[Item]
+) -> Iterator[Result]:
+    """What workers make of items, as it ends: each has a thread, and takes the next item when it is free.
+
+    What one of them raises is raised here. Who stops reading lets no worker begin another item.
+    """
+    stop = threading.Event()
+    waiting = takewhile(lambda _: not stop.is_set(), iter(items))  # one for all workers
+    ended: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+
+    def put_results(worker: Callable[[Iterator[Item]], Iterable[Result]]) -> None:
+        try:
+            for result in worker(waiting):
+                ended.put(result)
+        except BaseException as error:
+            ended.put(error)
+
+    try:
+        threads = [start_thread(put_results, worker) for worker in workers]
+        for _ in items:
+            result = ended.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield result
+        for thread in threads:
+            thread.join()
+    finally:
+        stop.set()

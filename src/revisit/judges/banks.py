@@ -12,27 +12,23 @@ from typing import TypeVar
 import numpy as np
 
 from revisit.core.text import read_package_yaml
-from revisit.evidence import answers as bank
-from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, bank_digest
+from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, JudgeAnswers, bank_digest
 from revisit.judges.protocol import JudgeAnswer
 from revisit.judges.questions import Question
 
 Kind = TypeVar("Kind", bound=JudgeAnswers)
 
 
-def load_package_bank(package: str, file_name: str) -> tuple[bank.BankQuestion, ...]:
+def load_package_bank(package: str, file_name: str) -> tuple[BankQuestion, ...]:
     """The questions of a YAML file that came with a package."""
-    return bank_questions_from_rows(
-        [{**row, "answer": yes_no_or_empty(row)} for row in read_package_yaml(package, file_name)]
-    )
+    rows = read_package_yaml(package, file_name)
+    return bank_questions_from_rows([{**row, "answer": yes_no_or_empty(row)} for row in rows])
 
 
-def bank_questions_from_rows(rows: Iterable[Mapping[str, str]], first: int = 1) -> tuple[bank.BankQuestion, ...]:
+def bank_questions_from_rows(rows: Iterable[Mapping[str, str]], first: int = 1) -> tuple[BankQuestion, ...]:
     """Questions with a dimension, the right answer (yes or no) and a text, as a bank that is numbered from `first`."""
-    return tuple(
-        bank.BankQuestion(number, row["dimension"], row["answer"] == "yes", row["text"])
-        for number, row in enumerate(rows, first)
-    )
+    numbered = enumerate(rows, first)
+    return tuple(BankQuestion(k, row["dimension"], row["answer"] == "yes", row["text"]) for k, row in numbered)
 
 
 def yes_no_or_empty(row: object) -> str:
@@ -42,13 +38,13 @@ def yes_no_or_empty(row: object) -> str:
     return str(answer) if answer in ("yes", "no") else ""
 
 
-def judge_questions_of_bank(questions: Sequence[bank.BankQuestion], context: str = "") -> list[Question]:
+def judge_questions_of_bank(questions: Sequence[BankQuestion], context: str = "") -> list[Question]:
     """The questions of a bank as a judge is asked them."""
     return [Question(f"question.{one.id}", f"{context}{one.text}") for one in questions]
 
 
 def make_bank_evidence(
-    kind: type[Kind], questions: Sequence[bank.BankQuestion], answers: Sequence[JudgeAnswer], frames_digest: str
+    kind: type[Kind], questions: Sequence[BankQuestion], answers: Sequence[JudgeAnswer], frames_digest: str
 ) -> Kind:
     """A bank with its answers, as evidence."""
     return kind(

@@ -64,8 +64,7 @@ class JudgeClient:
         self._jobs: queue.SimpleQueue[tuple[Frames, Batch] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        policy = self.patience
-        self._caller = RetryingCaller(judge.check, policy.tries, policy.pause)
+        self._caller = RetryingCaller(judge.check, self.patience.tries, self.patience.pause)
         self._under_way: dict[str, Future[JudgeAnswer]] = {}  # by the address of the answer
 
     def __enter__(self) -> JudgeClient:
@@ -99,13 +98,18 @@ class JudgeClient:
         for question in questions:
             key = answer_key(frames.digest, question.digest, self.judge.facts)
             with self._lock:
-                future = self._under_way.get(key)
-                if future is None:
-                    future = self._stored_or_pending_answer(frames, question)
-                    if not future.done():
-                        self._under_way[key] = future
-                        new.append((question, future))
-            futures.append(future)
+                if key in self._under_way:
+                    futures.append(self._under_way[key])
+                    continue
+                futures.append(future := Future())
+                answer = self._find_stored_answer(frames, question)
+                if answer is None or (answer.status == "unanswered" and self.patience.ask_unanswered):
+                    self._under_way[key] = future
+                    new.append((question, future))
+                else:
+                    self.from_store += 1
+                    self.models.add(answer.model)
+                    future.set_result(answer)
         for start in range(0, len(new), self.judge.batch):
             if len(self._threads) < self.patience.concurrency:
                 self._threads.append(start_thread(self._process_jobs_until_closed, name="ask"))
@@ -118,19 +122,9 @@ class JudgeClient:
 
     def recorded_answers_or_none(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer] | None:
         """The recorded answers, or None where one is missing; nothing is asked."""
-        answers = [self._find_stored_answer(frames, question) for question in questions]
+        answers = (self._find_stored_answer(frames, question) for question in questions)
         recorded = [answer for answer in answers if answer is not None]
         return recorded if len(recorded) == len(questions) else None
-
-    def _stored_or_pending_answer(self, frames: Frames, question: Question) -> Future[JudgeAnswer]:
-        """A future that holds the recorded answer, or waits for one."""
-        future: Future[JudgeAnswer] = Future()
-        answer = self._find_stored_answer(frames, question)
-        if answer is not None and not (answer.status == "unanswered" and self.patience.ask_unanswered):
-            self.from_store += 1
-            self.models.add(answer.model)
-            future.set_result(answer)
-        return future
 
     def _find_stored_answer(self, frames: Frames, question: Question) -> JudgeAnswer | None:
         """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""
@@ -158,9 +152,8 @@ class JudgeClient:
             for attempt in range(1 + self.patience.again):
                 order = list(open_)
                 batch, remarks = [open_[i] for i in order], [notes[i] for i in order]
-                replies = self._caller.call_with_retries(
-                    partial(self._request_replies_within_budget, frames, batch, remarks), "reply", "asking"
-                )
+                call = partial(self._request_replies_within_budget, frames, batch, remarks)
+                replies = self._caller.call_with_retries(call, "reply", "asking")
                 for i, reply in zip(order, replies, strict=True):
                     spent[i] += reply.usage
                     answer = replace(_answer_from_reply(open_[i], reply), usage=spent[i], tries=attempt + 1)

@@ -11,6 +11,7 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -80,14 +81,10 @@ def _ask_each_about_its_frames(
     client: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]
 ) -> list[JudgeAnswer]:
     """The answers to questions about frames each, those about the same frames together."""
-    groups = group_items(range(len(frames)), lambda k: frames[k].digest)
-    under_way = {
-        k: future
-        for group in groups.values()
-        for k, future in zip(
-            group, client.submit_questions(frames[group[0]], [questions[k] for k in group]), strict=True
-        )
-    }
+    under_way: dict[int, Future[JudgeAnswer]] = {}
+    for group in group_items(range(len(frames)), lambda k: frames[k].digest).values():
+        futures = client.submit_questions(frames[group[0]], [questions[k] for k in group])
+        under_way |= zip(group, futures, strict=True)
     return [under_way[k].result() for k in range(len(questions))]
 
 
@@ -113,42 +110,35 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
         "failed": sum(answer.status == "failed" for answer in answers),
         "with_p_yes": sum(answer.p_yes is not None for answer in answers),
     }
-    plain = [
-        _answer_and_truth_as_positive(row, value) for row, value in answered if isinstance(row.question.schema, YesNo)
-    ]
-    rated = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Rating)]
-    choices = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Choice)]
-    if plain:
-        scores["yes_no"] = yes_no_agreement(*_unzip(plain))
-    if rated:
-        given_answers, right = _unzip(rated)
-        off = [a - b for a, b in rated]
+    by_form = group_items(answered, lambda pair: type(pair[0].question.schema))
+    values = {form: [value for _, value in some] for form, some in by_form.items()}
+    right = {form: [row.right for row, _ in some] for form, some in by_form.items()}
+    if YesNo in by_form:
+        # The answer to a question for the opposite is turned round: else a fact that nearly always holds would look
+        # like as many yeses as noes, and 0.5 would not be chance.
+        turned = [row.polarity == "negative" for row, _ in by_form[YesNo]]
+        given, wanted = (
+            [value != flip for value, flip in zip(column, turned, strict=True)]
+            for column in (values[YesNo], right[YesNo])
+        )
+        scores["yes_no"] = yes_no_agreement(given, wanted)
+    if Rating in by_form:
+        off = [value - wanted for value, wanted in zip(values[Rating], right[Rating], strict=True)]
         scores["ratings"] = {
-            "n": len(rated),
+            "n": len(off),
             "exact": _share_of_true([x == 0 for x in off]),
             "within_one": _share_of_true([abs(x) <= 1 for x in off]),
             "mean_difference": statistics.fmean(off),
-            "kappa_linear": cohen_kappa(given_answers, right, "linear"),
-            "kappa_quadratic": cohen_kappa(given_answers, right, "quadratic"),
+            "kappa_linear": cohen_kappa(values[Rating], right[Rating], "linear"),
+            "kappa_quadratic": cohen_kappa(values[Rating], right[Rating], "quadratic"),
         }
-    if choices:
-        given_answers, right = _unzip(choices)
-        accuracy = _share_of_true([a == b for a, b in choices])
-        scores["choices"] = {"n": len(choices), "accuracy": accuracy, "kappa": cohen_kappa(given_answers, right)}
+    if Choice in by_form:
+        accuracy = _share_of_true(
+            [value == wanted for value, wanted in zip(values[Choice], right[Choice], strict=True)]
+        )
+        kappa = cohen_kappa(values[Choice], right[Choice])
+        scores["choices"] = {"n": len(values[Choice]), "accuracy": accuracy, "kappa": kappa}
     return scores
-
-
-def _answer_and_truth_as_positive(row: JudgeLabel, value: bool) -> tuple[bool, bool]:
-    """What was said of a fact, and what is right; the answer to a question for the opposite is turned round.
-
-    Else a fact that nearly always holds would look like as many yeses as noes, and 0.5 would not be chance.
-    """
-    turned = row.polarity == "negative"
-    return value != turned, row.right != turned
-
-
-def _unzip(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
-    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def _agreement_between_raters(labels: JudgeLabels) -> dict[str, float] | None:
@@ -171,9 +161,8 @@ def _yes_bias_and_polarity_scores(
         right_yes = sum(row.right for row, _ in plain) / len(plain)
         figures |= {"said_yes": said_yes, "right_yes": right_yes, "yes_bias": said_yes - right_yes}
     for polarity in ("positive", "negative"):
-        figures[f"{polarity}_accuracy"] = _share_of_true(
-            [value == row.right for row, value in plain if row.polarity == polarity]
-        )
+        agrees = [value == row.right for row, value in plain if row.polarity == polarity]
+        figures[f"{polarity}_accuracy"] = _share_of_true(agrees)
     pairs: dict[tuple[Path, str], dict[str, bool]] = defaultdict(dict)
     for row, value in plain:
         if row.pair and row.polarity:
@@ -189,22 +178,16 @@ def _ask_in_both_option_orders(
     """How often a choice changes with the order of the options, and how often it is the first one named."""
     options = [_options_of_choice_or_yes_no(row.question) for row in rows]
     asked = [(row.question, shown, order) for row, shown, order in zip(rows, frames, options, strict=True) if order]
-    answers = [
-        _ask_each_about_its_frames(
-            client,
-            [shown for _, shown, _ in asked],
-            [replace(question, schema=Choice(order[::step])) for question, _, order in asked],
-        )
-        for step in (1, -1)
-    ]
+    answers = []
+    for step in (1, -1):
+        questions = [replace(question, schema=Choice(order[::step])) for question, _, order in asked]
+        answers.append(_ask_each_about_its_frames(client, [shown for _, shown, _ in asked], questions))
     pairs = [
-        (order, _answer_as_option_text(one), _answer_as_option_text(other))
+        (order, str(one.value), str(other.value))
         for (_, _, order), one, other in zip(asked, *answers, strict=True)
         if _is_answered(one) and _is_answered(other)
     ]
-    first = [
-        answer == named for order, *both in pairs for answer, named in zip(both, (order[0], order[-1]), strict=True)
-    ]
+    first = [one == order[0] for order, one, _ in pairs] + [other == order[-1] for order, _, other in pairs]
     return {
         "questions": len(asked),
         "answered": len(pairs),
@@ -229,11 +212,6 @@ def _is_answered(answer: JudgeAnswer) -> bool:
     return answer.status == "answered"
 
 
-def _answer_as_option_text(answer: JudgeAnswer) -> str:
-    """The option that was chosen; a choice of yes and no is the same question as a plain yes or no."""
-    return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
-
-
 def _agreement_on_shuffled_clips(
     client: JudgeClient, rows: Sequence[JudgeLabel], frames: Mapping[Path, Frames], plan: CalibrationPlan
 ) -> dict[str, object]:
@@ -242,9 +220,8 @@ def _agreement_on_shuffled_clips(
     for _ in range(plan.blinded):
         clips = list(frames)
         shuffled = dict(zip(clips, draws.sample(clips, len(clips)), strict=True))
-        answers += _ask_each_about_its_frames(
-            client, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows]
-        )
+        of_others = [frames[shuffled[row.clip]] for row in rows]
+        answers += _ask_each_about_its_frames(client, of_others, [row.question for row in rows])
     return {"shuffles": plan.blinded, **_agreement_overall_and_by_subset(every, answers)}
 
 
@@ -264,10 +241,6 @@ def _stability_of_repeated_answers(
     by_question = list(zip(*rounds, strict=True))
     values = [[str(a.value) for a in answers if _is_answered(a)] for answers in by_question]
     always_alike, pairs_alike = unanimous_and_pairwise_agreement(values) or (None, None)
-    spreads = [
-        max(chances) - min(chances)
-        for answers in by_question
-        if len(chances := [a.p_yes for a in answers if a.p_yes is not None]) == times
-    ]
-    spread = max(spreads, default=None)
+    chances = [[a.p_yes for a in answers if a.p_yes is not None] for answers in by_question]
+    spread = max((max(some) - min(some) for some in chances if len(some) == times), default=None)
     return {"times": times, "always_alike": always_alike, "pairs_alike": pairs_alike, "largest_p_yes_spread": spread}

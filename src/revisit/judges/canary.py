@@ -16,6 +16,7 @@ from revisit.evidence.judged import PASSED
 from revisit.judges.protocol import Frames, JudgeAnswer
 from revisit.judges.questions import Question
 
+CANARY = "canary."  # how the ids of control questions begin
 COLOURS = {  # as RGB, far apart
     "red": (200, 30, 30), "green": (30, 160, 50), "blue": (30, 60, 200), "yellow": (235, 210, 40),
     "black": (15, 15, 15), "white": (245, 245, 245),
@@ -52,12 +53,7 @@ def canary_questions(frames: Frames) -> list[Question]:
     """Two questions about the frames with their card: the first is answered by yes, the second by no."""
     text = "Look at the last frame only. Is it one plain surface, filled with the colour {} from edge to edge?"
     own, other = card_colour_and_decoy(frames)
-    return [Question("canary.yes", text.format(own)), Question("canary.no", text.format(other))]
-
-
-def is_canary_question(question_id: str) -> bool:
-    """Whether a question is one of these."""
-    return question_id.startswith("canary.")
+    return [Question(f"{CANARY}yes", text.format(own)), Question(f"{CANARY}no", text.format(other))]
 
 
 def passed_or_canary_fault(answers: Sequence[JudgeAnswer]) -> str:

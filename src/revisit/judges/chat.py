@@ -13,6 +13,7 @@ import base64
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,11 @@ class ChatJudge(Endpoint):
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """The reply to one question."""
-        return [self._ask_one_question(frames, question, note) for question, note in zip(questions, notes, strict=True)]
-
-    def _ask_one_question(self, frames: Frames, question: Question, note: str) -> Reply:
-        while True:
-            answer = self.post_json("/chat/completions", self.request_body(frames, question, note))
-            if answer is not None:
-                return self._reply_from_completion(question, answer)
+        replies = []
+        for question, note in zip(questions, notes, strict=True):
+            answer = self.post_json("/chat/completions", partial(self.request_body, frames, question, note))
+            replies.append(self._reply_from_completion(question, answer))
+        return replies
 
     def request_body(self, frames: Frames, question: Question, note: str = "") -> dict[str, object]:
         """What is sent: rules, frames, then the question."""
@@ -111,13 +110,13 @@ class ChatJudge(Endpoint):
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise NoReply("the server's reply is not a chat completion") from None
         text = message.get("content") if isinstance(message, dict) else None
-        text = self.secret.redact(text if isinstance(text, str) else "")
+        text = self.redact(text if isinstance(text, str) else "")
         probability, source = None, ""
         if isinstance(question.schema, YesNo):
             logprobs = choice.get("logprobs")
             probability, source = p_yes_and_source(text, logprobs if isinstance(logprobs, dict) else None)
-        model = self.secret.redact(str(content.get("model", "")))
-        fault = self.secret.redact(_reply_fault(choice.get("finish_reason"), message))
+        model = self.redact(str(content.get("model", "")))
+        fault = self.redact(_reply_fault(choice.get("finish_reason"), message))
         return Reply(text, probability, source, _usage_from_completion(content.get("usage")), model, fault)
 
 

@@ -41,6 +41,7 @@ NEAR = 0.1  # metres within which two places are the same
 DARK = 0.25  # share of the light below which nothing counts as seen
 UNKNOWN, ELSEWHERE = -2, -1
 FACTS = ("hidden", "returned", "spatial", "state", "in_view")  # what `Question.about` may ask of a story
+HINT = "`revisit judge check --worlds` writes some"
 THUMB = 8  # pixels of a picture per pixel of the thumbnail by which views are found
 
 
@@ -80,10 +81,10 @@ class SceneDescription:
     @cached_property
     def target_masks(self) -> np.ndarray:
         """(states, views, h, w): where the target in each state changes the picture."""
-        pairs = [zip(state, self.views, strict=True) for state in self.pictures]
-        return np.stack(
-            [[_smoothed_channel_difference(picture, view) > NOISE for picture, view in pair] for pair in pairs]
-        )
+        masks = []
+        for state in self.pictures:
+            masks.append([_smoothed_channel_difference(*pair) > NOISE for pair in zip(state, self.views, strict=True)])
+        return np.array(masks)
 
     @cached_property
     def target_area_shares(self) -> np.ndarray:
@@ -118,21 +119,20 @@ class SceneDescription:
         if self.lit[view] < DARK or foreign.mean() < LEAST:
             return FrameReading(time, False, place_in_sight, False)
         clear = bool(foreign.mean() >= WHOLE * self.median_full_area_share)
-        states = zip(self.pictures[:, view], self.target_masks[:, view], strict=True)
-        explained = [
-            _share_of_difference_explained(frame, empty, picture, foreign | outline) for picture, outline in states
-        ]
-        best = int(np.argmax(explained))
-        if explained[best] >= KNOWN:
-            return FrameReading(time, True, place_in_sight, clear, best, best)
         there = self.target_masks[:, view]
-        overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
-        near = int(np.argmax(overlaps))
-        if overlaps[near] >= OVERLAP:
-            return FrameReading(time, True, place_in_sight, clear, self._event_state_at_place(near), ELSEWHERE)
-        return FrameReading(
-            time, True, place_in_sight, clear, ELSEWHERE, self._state_by_colour_and_size(frame, view, foreign)
-        )
+        explained = [
+            _share_of_difference_explained(frame, empty, picture, foreign | outline)
+            for picture, outline in zip(self.pictures[:, view], there, strict=True)
+        ]
+        place = state = int(np.argmax(explained))
+        if explained[state] < KNOWN:
+            overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
+            near = int(np.argmax(overlaps))
+            if overlaps[near] >= OVERLAP:
+                place, state = self._event_state_at_place(near), ELSEWHERE
+            else:
+                place, state = ELSEWHERE, self._state_by_colour_and_size(frame, view, foreign)
+        return FrameReading(time, True, place_in_sight, clear, place, state)
 
     def is_same_target_place(self, first_state: int, second_state: int) -> bool:
         """Whether the target is in the same place in two states."""
@@ -191,9 +191,7 @@ class ClipStory:
 
     @property
     def returned(self) -> bool:
-        return self.first_reading_without_target is not None and any(
-            self.target_in_sight_flags[self.first_reading_without_target :]
-        )
+        return self.hidden and any(self.target_in_sight_flags[self.first_reading_without_target :])
 
     @property
     def has_place_left_and_returned(self) -> bool:
@@ -211,11 +209,10 @@ class ClipStory:
     @cached_property
     def last_look_after_return(self) -> FrameReading | None:
         """The last good look after it came back; any look where there is no good one."""
-        if self.first_reading_without_target is None:
+        if not self.returned:
             return None
         looks = [reading for reading in self.valid_readings[self.first_reading_without_target :] if reading.in_sight]
-        good = [reading for reading in looks if reading.clear]
-        return (good or looks or [None])[-1]  # type: ignore[list-item]
+        return ([reading for reading in looks if reading.clear][-1:] or looks)[-1]
 
     def _has_event_gone_on(self, now: FrameReading, state: int) -> bool:
         """Whether a lasting event has gone on, since it was last seen, for at least half of what the time allows."""
@@ -242,14 +239,9 @@ class ClipStory:
         if now is None or now.state < 0 or scene.look[now.state] != scene.look[scene.final_state]:
             return False
         if scene.seconds and scene.is_same_target_place(0, scene.final_state):
-            return self._has_event_gone_on(now, self._event_state_of_equal_amount(now.state))
+            path = np.flatnonzero(scene.went >= 0)  # the event has gone as far as in one of these, wherever that is
+            return self._has_event_gone_on(now, path[np.argmin(np.abs(scene.amount[path] - scene.amount[now.state]))])
         return True
-
-    def _event_state_of_equal_amount(self, state: int) -> int:
-        """The state of the event in which it has gone as far as in this one, wherever that is."""
-        scene = self.scene
-        path = np.flatnonzero(scene.went >= 0)
-        return int(path[np.argmin(np.abs(scene.amount[path] - scene.amount[state]))])
 
     @property
     def event_progress(self) -> float:
@@ -270,9 +262,7 @@ class InstrumentedJudge(Judge):
     def __init__(self, folder: Path) -> None:
         paths = sorted(folder.glob("*.npz")) if folder.is_dir() else []
         if not paths:
-            raise UsageError(
-                f"{folder}: no scene descriptions (*.npz) found; `revisit judge check --worlds` writes some"
-            )
+            raise UsageError(f"{folder}: no scene descriptions (*.npz) found; {HINT}")
         self.paths = paths
         digests = b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths)
         scenes = hashlib.sha256(digests).hexdigest()[:24]
@@ -297,23 +287,17 @@ class InstrumentedJudge(Judge):
         ]
 
     def _answer_text(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> str:
-        colour = next(
-            (name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), ""
-        )
-        if colour:
-            return yes_no_text(plain_colour_name(pictures[-1]) == colour)
+        for colour in COLOURS:
+            if f"filled with the colour {colour} from edge to edge" in question.text:
+                return yes_no_text(plain_colour_name(pictures[-1]) == colour)
         tell = find_story_answer_function(question, self.scenes)
         story = self._story_of_frames(frames, pictures, question) if tell is not None else None
         return tell(story) if tell is not None and story is not None and len(story.valid_readings) >= 2 else ""
 
     def _story_of_frames(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> ClipStory | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
-        scene_name = str(question.about.get("scene", ""))
-        candidates = [
-            scene
-            for scene in self.scenes
-            if scene.name == scene_name or (not scene_name and scene.prompt in question.text)
-        ]
+        name = str(question.about.get("scene", ""))
+        candidates = [one for one in self.scenes if (one.name == name if name else one.prompt in question.text)]
         # Frames of another scene than the one that is asked about are read as what they show.
         for some in (candidates, self.scenes):
             key = frames.digest, ",".join(scene.name for scene in some)
@@ -328,9 +312,8 @@ def _story_of_nearest_scene(
     scenes: Sequence[SceneDescription], pictures: Sequence[np.ndarray], times: Sequence[float]
 ) -> ClipStory | None:
     """The story of the scene that looks most like the pictures; None where none does."""
-    unlike = [
-        float(np.median([scene.nearest_view_and_difference(picture)[1] for picture in pictures])) for scene in scenes
-    ]
+    differences = [[scene.nearest_view_and_difference(one)[1] for one in pictures] for scene in scenes]
+    unlike = np.median(differences, axis=1)
     if min(unlike) > UNLIKE:
         return None
     scene = scenes[int(np.argmin(unlike))]
@@ -351,12 +334,11 @@ def register_story_answers(id: str) -> Callable[[StoryAnswerLookup], StoryAnswer
 def find_story_answer_function(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswer | None:
     """How a story answers a question; None where this judge does not know."""
     of_scenes = (scene.questions[question.text] for scene in scenes if question.text in scene.questions)
-    if "ask" in question.about:
-        ask, negate = str(question.about["ask"]), bool(question.about.get("negate", False))
-    else:
+    ask, negate = question.about.get("ask"), bool(question.about.get("negate", False))
+    if ask is None:
         ask, negate = next(of_scenes, ("", False))
     if ask in FACTS:
-        return lambda story: yes_no_text(getattr(story, ask) != negate)
+        return lambda story: yes_no_text(getattr(story, str(ask)) != negate)
     return next((answer for lookup in KNOWN_QUESTIONS.values() if (answer := lookup(question)) is not None), None)
 
 
@@ -377,9 +359,7 @@ def read_scene_description(path: Path) -> SceneDescription:
             },
         )
     except KeyError as error:
-        raise UsageError(
-            f"{path}: not a scene description: {error} is missing; `revisit judge check --worlds` writes some"
-        ) from None
+        raise UsageError(f"{path}: not a scene description: {error} is missing; {HINT}") from None
 
 
 def plain_colour_name(picture: np.ndarray) -> str:
@@ -429,9 +409,8 @@ def _share_of_difference_explained(
     frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray
 ) -> float:
     """The share of what sets a frame apart from the empty place that a known picture explains."""
-    remaining, total = (
-        np.abs(frame[where].astype(np.float32) - reference[where]).mean() for reference in (picture, empty)
-    )
+    shown = frame[where].astype(np.float32)
+    remaining, total = (np.abs(shown - reference[where]).mean() for reference in (picture, empty))
     return float(1 - remaining / max(total, 1e-6))
 
 

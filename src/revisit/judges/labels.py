@@ -6,13 +6,13 @@ frequent label counts, and where there is none the question is left out.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.grouping import group_items
 from revisit.core.text import convert_read_errors, parse_numbered_json_lines
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
 from revisit.media.text_files import csv_dict_reader
@@ -52,18 +52,14 @@ def load_judge_labels(path: Path) -> JudgeLabels:
         rows = list(enumerate(csv_dict_reader(text), 2) if is_csv else parse_numbered_json_lines(text))
         if not rows:
             raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
-        groups: dict[tuple[str, str], list[JudgeLabel]] = defaultdict(list)
-        for number, row in rows:
-            label = _parse_label_row(row, path, number)
-            groups[str(label.clip), label.question.digest].append(label)
+        every = [_parse_label_row(row, path, number) for number, row in rows]
+    groups = group_items(every, lambda label: (str(label.clip), label.question.digest))
     rows_with_answer: list[JudgeLabel] = []
-    disputed = 0
     for labels in groups.values():
         right = most_frequent_vote([label.right for label in labels])
-        disputed += right is None
         rows_with_answer += [label for label in labels if right is not None and label.right == right][:1]
     raters = {key: tuple(label.right for label in labels) for key, labels in groups.items() if len(labels) > 1}
-    return JudgeLabels(tuple(rows_with_answer), disputed, raters)
+    return JudgeLabels(tuple(rows_with_answer), len(groups) - len(rows_with_answer), raters)
 
 
 def schema_from_form(form: str) -> Schema:

@@ -22,6 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -104,13 +105,12 @@ class LocalJudge:
             "wording": wording_digest(),
         }
         self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
         self._read: OrderedDict[str, tuple[Any, int, int]] = OrderedDict()  # frames -> cache, tokens, next place
 
     def check(self) -> None:
         """Load the model; Stopped where it cannot be."""
         with self._lock:
-            self._load_model_once()
+            _ = self._loaded
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """The replies to all questions; the yes-or-no ones in one pass."""
@@ -122,7 +122,7 @@ class LocalJudge:
         plain = [k for k, question in enumerate(questions) if isinstance(question.schema, YesNo)]
         replies: dict[int, Reply] = {}
         with self._lock, torch.inference_mode():
-            model = self._load_model_once()
+            model = self._loaded
             turns = [model.encode_question_turn(prompts[k]) for k in plain]
             for k, turn, word in zip(plain, turns, self._begin_answers_after_frames(frames, turns), strict=True):
                 replies[k] = self._yes_no_reply(word, len(turn))
@@ -137,7 +137,7 @@ class LocalJudge:
 
     def _yes_no_reply(self, word: _Word, tokens: int) -> Reply:
         """What the model writes, with the probability of yes from the log-probabilities of its first token."""
-        model = self._load_model_once()
+        model = self._loaded
         yes, no = (log_sum_exp(word.values[ids].tolist()) for ids in (model.yes, model.no))
         share = math.exp(min(log_sum_exp([yes, no]), 0.0))
         source = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, with {share:.4f} of the probability"
@@ -151,7 +151,7 @@ class LocalJudge:
 
     def _greedy_reply(self, frames: Frames, turn: list[int], room: int) -> Reply:
         """What the model writes, token by token, always the likeliest one."""
-        model = self._load_model_once()
+        model = self._loaded
         cache, length, place = self._copy_cache_of_frames(frames)
         ids, output = turn, list[int]()
         while len(output) < room:
@@ -170,7 +170,7 @@ class LocalJudge:
         """How the model begins its answers after the frames and each of the turns."""
         if not turns:
             return []
-        model = self._load_model_once()
+        model = self._loaded
         if not self.settings.shared_prefix:
             return [self._begin_answer_without_cache(frames, turn) for turn in turns]
         cache, length, place = self._copy_cache_of_frames(frames)
@@ -179,10 +179,9 @@ class LocalJudge:
         # Padding lies behind the words, where no word looks.
         ids = [turn + [model.pad] * (longest - len(turn)) for turn in turns]
         mask = [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns]
-        out = model.forward(
-            ids, _text_position_ids(place, longest, len(turns)), mask, past_key_values=cache, use_cache=True
-        )
-        values = [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
+        places = _text_position_ids(place, longest, len(turns))
+        out = model.forward(ids, places, mask, past_key_values=cache, use_cache=True)
+        values = [out.logits[k, len(turn) - 1].float().log_softmax(-1) for k, turn in enumerate(turns)]
 
         def next_token_of_each(step: int, tokens: list[int]) -> list[int]:
             nonlocal mask
@@ -196,16 +195,14 @@ class LocalJudge:
 
     def _begin_answer_without_cache(self, frames: Frames, turn: list[int]) -> _Word:
         """The same for one turn, with the frames read for it alone."""
-        model, prompt = self._load_model_once(), self._load_model_once().encode_prompt_start(frames)
+        model, prompt = self._loaded, self._loaded.encode_prompt_start(frames)
         ids = prompt.ids + turn
 
         def next_token_log_probs() -> Any:
-            places = np.concatenate(
-                [prompt.places[:, None], _text_position_ids(prompt.next, len(ids) - len(prompt.ids))], axis=2
-            )
-            return _log_softmax(
-                model.forward([ids], places, [[1] * len(ids)], **model.pixel_inputs(prompt)).logits[0, -1]
-            )
+            words = _text_position_ids(prompt.next, len(ids) - len(prompt.ids))
+            places = np.concatenate([prompt.places[:, None], words], axis=2)
+            out = model.forward([ids], places, [[1] * len(ids)], **model.pixel_inputs(prompt))
+            return out.logits[0, -1].float().log_softmax(-1)
 
         def next_token_of_each(step: int, tokens: list[int]) -> list[int]:
             ids.extend(tokens)
@@ -220,7 +217,7 @@ class LocalJudge:
 
         `go_on` takes the number of the step and a token per answer, and gives the token that follows each.
         """
-        model = self._load_model_once()
+        model = self._loaded
         tokens = [int(row.argmax()) for row in values]
         tokens_of_answers: list[list[int]] = [[token] if token in {*model.yes, *model.no} else [] for token in tokens]
         open_ = {k for k, answer in enumerate(tokens_of_answers) if answer}
@@ -238,7 +235,7 @@ class LocalJudge:
     def _copy_cache_of_frames(self, frames: Frames) -> tuple[Any, int, int]:
         """A copy of what the model keeps of the frames, the number of their tokens, and the next place."""
         if frames.digest not in self._read:
-            model = self._load_model_once()
+            model = self._loaded
             prompt = model.encode_prompt_start(frames)
             options = {"use_cache": True, "logits_to_keep": 1, **model.pixel_inputs(prompt)}
             out = model.forward([prompt.ids], prompt.places[:, None], [[1] * len(prompt.ids)], **options)
@@ -249,10 +246,9 @@ class LocalJudge:
         cache, length, place = self._read[frames.digest]
         return copy.deepcopy(cache), length, place
 
-    def _load_model_once(self) -> _Loaded:
-        if self._loaded is None:
-            self._loaded = _load_checkpoint(self.settings, self.path)
-        return self._loaded
+    @cached_property
+    def _loaded(self) -> _Loaded:
+        return _load_checkpoint(self.settings, self.path)
 
 
 @dataclass(frozen=True)
@@ -287,8 +283,7 @@ class _Loaded:
 
     def encode_prompt_start(self, frames: Frames) -> _PromptStart:
         """The beginning of the prompt: the rules and the pictures."""
-        start, end = self.special["start"], self.special["end"]
-        text = self.encode_text
+        start, end, text = self.special["start"], self.special["end"], self.encode_text
         head = [start, *text(f"system\n{RULES}"), end, *text("\n"), start, *text("user\n")]
         if not frames.jpegs:
             raise Refused("a local judge needs at least one frame")
@@ -300,8 +295,7 @@ class _Loaded:
             row, column = np.divmod(np.arange(rows * columns), columns)
             places.append(place + np.stack([np.zeros_like(row), row, column]))
             place += int(max(rows, columns))
-            between = [self.special["picture end"]]
-            between += [self.special["picture"]] if number + 1 < len(grid) else []
+            between = [self.special["picture end"], self.special["picture"]][: 1 + (number + 1 < len(grid))]
             ids += [self.special["patch"]] * int(rows * columns) + between
             places.append(np.broadcast_to(np.arange(place, place + len(between)), (3, len(between))))
             place += len(between)
@@ -365,9 +359,8 @@ def _load_checkpoint(settings: LocalSettings, path: Path | None) -> _Loaded:
         config = AutoConfig.from_pretrained(name, **options)
         if config.model_type not in FAMILIES:
             raise Stopped(f"{name} is a {config.model_type} model; a local judge supports {', '.join(FAMILIES)}")
-        rule = patch_rule_from_config(
-            config.vision_config.to_dict(), _image_processor_settings(name, path, options), settings.max_pixels
-        )
+        processor = _image_processor_settings(name, path, options)
+        rule = patch_rule_from_config(config.vision_config.to_dict(), processor, settings.max_pixels)
         device = "cuda" if settings.device == "auto" and torch.cuda.is_available() else settings.device
         device = torch.device("cpu" if device == "auto" else device)
         tokenizer = AutoTokenizer.from_pretrained(name, **options)
@@ -387,7 +380,7 @@ def _load_checkpoint(settings: LocalSettings, path: Path | None) -> _Loaded:
     }
     if None in special.values() or tokenizer.unk_token_id in (start, end):
         raise Stopped(f"{name}: the tokenizer has no <|im_start|> or <|im_end|>; is it an instruction-tuned Qwen-VL?")
-    yes, no = yes_and_no_token_ids(tokenizer.get_vocab())
+    yes, no = yes_and_no_token_ids(tokenizer.get_vocab().items())
     if not yes or not no:
         raise Stopped(f"{name}: its vocabulary has no single token for yes, or none for no")
     eos = getattr(net.generation_config, "eos_token_id", None)
@@ -410,19 +403,14 @@ def _text_position_ids(place: int, count: int, rows: int = 1) -> np.ndarray:
     return np.tile(np.arange(place, place + count), (3, rows, 1))
 
 
-def _log_softmax(logits: Any) -> Any:
-    return logits.float().log_softmax(-1)
-
-
 # How byte-level and SentencePiece vocabularies write spaces and line ends.
 SPACES = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"})
 
 
-def yes_and_no_token_ids(vocabulary: Mapping[str, int] | Iterable[tuple[str, int]]) -> tuple[list[int], list[int]]:
+def yes_and_no_token_ids(vocabulary: Iterable[tuple[str, int]]) -> tuple[list[int], list[int]]:
     """Ids of the tokens that are a whole yes, and a whole no, whatever their case and the quotes or stops around."""
-    pairs = vocabulary.items() if isinstance(vocabulary, Mapping) else vocabulary
     ids: dict[str, list[int]] = {"yes": [], "no": []}
-    for token, number in pairs:
+    for token, number in vocabulary:
         word = token.translate(SPACES).strip(AROUND_TOKEN).lower()
         if word in ids:
             ids[word].append(number)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from revisit.judges.questions import Malformed, YesNo, parse_answer_and_passage
 from revisit.judges.replies import AROUND_TOKEN, Passage, fold_wide_and_invisible, strip_thinking
@@ -32,9 +33,7 @@ def p_yes_and_source(reply: str, logprobs: Mapping[str, object] | None) -> tuple
     values_by_word: dict[str, list[float]] = {"yes": [], "no": []}
     listed = []
     top = entry.get("top_logprobs")
-    alternatives: list[Mapping[str, object]] = (
-        [one for one in top if isinstance(one, dict)] if isinstance(top, list) else []
-    )
+    alternatives: list[Any] = [one for one in top if isinstance(one, dict)] if isinstance(top, list) else []
     if not any(alternative.get("token") == entry.get("token") for alternative in alternatives):
         alternatives.append(entry)
     for alternative in alternatives:

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from revisit.core import digest
 from revisit.judges.replies import (
@@ -30,19 +30,6 @@ JsonSchema = dict[str, object]
 
 class Malformed(ValueError):
     """A reply that is no valid answer; the message says what a valid one looks like."""
-
-
-class Schema(Protocol):
-    """What a valid answer looks like."""
-
-    def json(self) -> JsonSchema:
-        """As JSON Schema."""
-
-    def says(self) -> str:
-        """As an instruction to the judge, without a full stop."""
-
-    def check(self, value: Any) -> Any:
-        """The value in its plain form, or Malformed."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +105,11 @@ class Choice:
 
     def check(self, value: Any) -> str:
         for form in _plain_forms_if_text(value):
-            exact = [option for option in self.options if option == form]
-            similar = [
-                option for option in self.options if _fold_case_and_spaces(option) == _fold_case_and_spaces(form)
-            ]
-            if len(exact or similar) == 1:
-                return (exact or similar)[0]
+            if form in self.options:
+                return form
+            similar = [one for one in self.options if _fold_case_and_spaces(one) == _fold_case_and_spaces(form)]
+            if len(similar) == 1:
+                return similar[0]
         raise Malformed(f"expected {self.says()}, got {_quote_shortened(value)}")
 
 
@@ -198,6 +184,9 @@ class JsonObject:
             except Malformed as error:
                 raise Malformed(f"{name}: {error}") from None
         return values
+
+
+Schema = YesNo | Number | Choice | Text | Many | JsonObject  # what a valid answer looks like
 
 
 @dataclass(frozen=True)

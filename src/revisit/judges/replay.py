@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from revisit.core import UsageError
+from revisit.core import UsageError, digest
 from revisit.core.text import convert_read_errors
-from revisit.judges.canary import is_canary_question
+from revisit.judges.canary import CANARY
 from revisit.judges.protocol import Frames, Judge, JudgeAnswer, Refused, Reply, Usage
 from revisit.judges.questions import Question
-from revisit.judges.store import distinct_judges, read_answer_lines
+from revisit.judges.store import read_answer_lines
 
 
 class ReplayJudge(Judge):
@@ -23,9 +23,10 @@ class ReplayJudge(Judge):
         if not lines:
             raise UsageError(f"{path}: no recorded answers found; a run with a judge writes them to answers.jsonl")
         criteria = {name: value for name, value in (("model", model), ("server", server)) if value}
-        judges = [judge for judge in distinct_judges(lines) if all(judge.get(k) == v for k, v in criteria.items())]
+        every = list({digest(line["judge"]): line["judge"] for line in lines}.values())
+        judges = [judge for judge in every if all(judge.get(k) == v for k, v in criteria.items())]
         if len(judges) != 1:
-            named = ((judge.get("model"), judge.get("server")) for judge in distinct_judges(lines))
+            named = ((judge.get("model"), judge.get("server")) for judge in every)
             names = ", ".join(sorted({" at ".join(map(str, filter(None, pair))) for pair in named}))
             raise UsageError(
                 f"{path}: it holds answers of {names}; choose one with `model:` and `server:` in a judge file"
@@ -38,7 +39,7 @@ class ReplayJudge(Judge):
                 (line["frames"], line["question"]["digest"]): JudgeAnswer.from_json(line["answer"]) for line in own
             }
             # A judge that was asked no control questions cannot be asked them now.
-            self.has_controls = any(is_canary_question(line["question"]["id"]) for line in own)
+            self.has_controls = any(line["question"]["id"].startswith(CANARY) for line in own)
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """The recorded replies, which are read and checked like new ones and cost nothing."""

@@ -116,26 +116,18 @@ def _passages_after_markers(body: Passage, names: Sequence[str]) -> Iterator[lis
     """The passages behind markers, behind whole sentences or nothing; tags and JSON are markers themselves."""
     tags = list(_TAG.finditer(body.text))
     if tags:
-        if (
-            len(tags) == 1
-            and not body.text[tags[0].end() :].strip()
-            and _is_complete_and_without_doubt(body.text[: tags[0].start()])
-        ):
-            yield [Passage(tags[0].group(1), body.start + tags[0].start(1), body.text[: tags[0].start()])]
+        before, after = body.text[: tags[0].start()], body.text[tags[0].end() :]
+        if not after.strip() and _is_complete_and_without_doubt(before):
+            yield [Passage(tags[0].group(1), body.start + tags[0].start(1), before)]
         return
     marks = list(_answer_marker_pattern(names).finditer(body.text))
     if marks and _is_complete_and_without_doubt(before := body.text[: marks[0].start()]):
         ends = [*(mark.start() for mark in marks[1:]), len(body.text)]
-        yield [
-            _strip_passage_spaces(
-                Passage(
-                    _strip_closing_emphasis(body.text[mark.end() : end], mark["around"]),
-                    body.start + mark.end(),
-                    before,
-                )
-            )
-            for mark, end in zip(marks, ends, strict=True)
-        ]
+        passages = []
+        for mark, end in zip(marks, ends, strict=True):
+            text = _strip_closing_emphasis(body.text[mark.end() : end], mark["around"])
+            passages.append(_strip_passage_spaces(Passage(text, body.start + mark.end(), before)))
+        yield passages
         return
     start = _start_of_only_json(body.text)
     if start and (_is_complete_and_without_doubt(body.text[:start]) or _last_line_introduces_json(body.text[:start])):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from revisit.core import GATES, OBSERVERS, UsageError
 from revisit.core.registry import Registry
@@ -23,7 +23,9 @@ from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.protocol import Judge
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.store import AnswerStore
+from revisit.servers.endpoint import checked_settings
 
+URLS = ("http://", "https://")
 Settings = dict[str, object]  # what a judge file says
 # kind of judge -> what makes it from the rest of its file; a relative path in there starts at the file's folder
 JUDGES: Registry[Callable[[Settings, Path], Judge]] = Registry("judge")
@@ -73,8 +75,11 @@ class ChosenJudge:
 
 def judge_from_source(source: str, *, for_role: bool = False, option: str = "--judge") -> ChosenJudge:
     """The judge that an option names; that of a role has no roles itself."""
-    if source.startswith(("http://", "https://")):
-        return _judge_from_settings(_url_settings_from_environment(source), option, Path())
+    if source.startswith(URLS):
+        if not (model := os.environ.get("REVISIT_JUDGE_MODEL")):
+            raise UsageError("$REVISIT_JUDGE_MODEL is not set; set it to the model's name, or use a judge file")
+        key = {"key_env": "REVISIT_JUDGE_KEY"} if os.environ.get("REVISIT_JUDGE_KEY") else {}
+        return _judge_from_settings({"url": source, "model": model, **key}, option, Path())
     path = Path(source)
     if not path.is_file():
         raise UsageError(
@@ -92,21 +97,12 @@ def judge_from_source(source: str, *, for_role: bool = False, option: str = "--j
 
 
 def _judge_from_settings(settings: Mapping[str, object], where: str, folder: Path) -> ChosenJudge:
-    secret = [name for name in settings if str(name).lower() in ("key", "api_key", "token", "password", "secret")]
-    if secret:
-        raise UsageError(f"{where}: do not write the key here; use `key_env: NAME` or `key_file: path`")
-    roles = _judges_by_observer(settings.get("roles") or {}, where, folder)
-    settings = {name: value for name, value in settings.items() if name != "roles"}
-    common = {name: value for name, value in settings.items() if name in JudgeSettings.model_fields}
-    specific = {str(name): value for name, value in settings.items() if name not in common}
-    try:
+    with checked_settings(settings, where, "docs/judges.md"):
+        roles = _judges_by_observer(settings.get("roles") or {}, where, folder)
+        common = {name: value for name, value in settings.items() if name in JudgeSettings.model_fields}
+        specific = {str(name): value for name, value in settings.items() if name not in {"roles", *common}}
         shared = JudgeSettings.model_validate(common)
-        judge = JUDGES[shared.kind](specific, folder)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{where}: {name}: {first['msg'].lower()}; docs/judges.md lists all settings") from None
-    return ChosenJudge(judge, shared, roles)
+        return ChosenJudge(JUDGES[shared.kind](specific, folder), shared, roles)
 
 
 def _judges_by_observer(content: object, where: str, folder: Path) -> dict[str, ChosenJudge]:
@@ -114,13 +110,9 @@ def _judges_by_observer(content: object, where: str, folder: Path) -> dict[str, 
     if not isinstance(content, dict):
         raise UsageError(f"{where}: roles must be a mapping, such as `roles: {{gate: gate.yaml}}`")
     asking = [observer for observer in OBSERVERS if OBSERVERS[observer].kind == "judge"]
-    opening = tuple(
-        observer for observer in asking if any(OBSERVERS[observer].makes in gate.needs for gate in GATES.values())
-    )
-    observers_of_role: dict[str, tuple[str, ...]] = {
-        "gate": opening,
-        **{observer.removeprefix("judge."): (observer,) for observer in asking},
-    }
+    needed = [kind for gate in GATES.values() for kind in gate.needs]
+    opening = [observer for observer in asking if OBSERVERS[observer].makes in needed]
+    observers_of_role = {"gate": opening, **{observer.removeprefix("judge."): [observer] for observer in asking}}
     judges_by_observer: dict[str, ChosenJudge] = {}
     # `gate` first: a role that is named by itself goes before it.
     for role in sorted(content, key=lambda name: name != "gate"):
@@ -130,25 +122,14 @@ def _judges_by_observer(content: object, where: str, folder: Path) -> dict[str, 
         if isinstance(source, dict):
             chosen = _judge_from_settings({**source, "roles": {}}, f"{where}, role {role}", folder)
         else:
-            is_url = str(source).startswith(("http://", "https://"))
-            chosen = judge_from_source(str(source) if is_url else str(folder / str(source)), for_role=True)
+            place = str(source) if str(source).startswith(URLS) else str(folder / str(source))
+            chosen = judge_from_source(place, for_role=True)
         judges_by_observer |= dict.fromkeys(observers_of_role[role], chosen)
     return judges_by_observer
 
 
-def _url_settings_from_environment(url: str) -> Settings:
-    model = os.environ.get("REVISIT_JUDGE_MODEL", "")
-    if not model:
-        raise UsageError("$REVISIT_JUDGE_MODEL is not set; set it to the model's name, or use a judge file")
-    key = {"key_env": "REVISIT_JUDGE_KEY"} if os.environ.get("REVISIT_JUDGE_KEY") else {}
-    return {"url": url, "model": model, **key}
-
-
 def _make_chat_judge(settings: Settings, folder: Path) -> Judge:
-    chat_settings = ChatSettings.model_validate(settings)
-    if chat_settings.key_file is not None:
-        chat_settings = chat_settings.model_copy(update={"key_file": folder / chat_settings.key_file.expanduser()})
-    return ChatJudge(chat_settings)
+    return ChatJudge(ChatSettings.model_validate(settings).with_key_file_in(folder))
 
 
 def _make_replay_judge(settings: Settings, folder: Path) -> Judge:
@@ -175,10 +156,7 @@ def _make_instrumented_judge(settings: Settings, folder: Path) -> Judge:
     return InstrumentedJudge(folder / str(settings["scenes"]))
 
 
-for kind, factory in {
-    "openai": _make_chat_judge,
-    "replay": _make_replay_judge,
-    "local": _make_local_judge,
-    "instrumented": _make_instrumented_judge,
-}.items():
-    JUDGES.add(kind, factory)
+JUDGES.add("openai", _make_chat_judge)
+JUDGES.add("replay", _make_replay_judge)
+JUDGES.add("local", _make_local_judge)
+JUDGES.add("instrumented", _make_instrumented_judge)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from revisit.core import digest
-from revisit.core.text import parse_json
+from revisit.core.text import parse_json, parse_json_or_none
 from revisit.judges.protocol import Frames, JudgeAnswer
 from revisit.judges.questions import Question
 from revisit.media.files import append_all_or_nothing
@@ -76,7 +77,7 @@ class AnswerStore:
                 "frames": frames.digest,
                 "question": {"id": question.id, "digest": question.digest, "text": question.text},
                 "judge": dict(judge),
-                "answer": answer.as_json(),
+                "answer": asdict(answer),
                 "asked": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             }
         )
@@ -113,9 +114,8 @@ class AnswerStore:
         if not self._has_copy:
             raise error
         why = error.strerror or type(error).__name__
-        self.problems.setdefault(
-            "answers", f"{self._shared} cannot be written ({why}): the judge's answers are kept with this run only"
-        )
+        problem = f"{self._shared} cannot be written ({why}): the judge's answers are kept with this run only"
+        self.problems.setdefault("answers", problem)
 
 
 def _encode_json_line(line: Mapping[str, object]) -> bytes:
@@ -128,10 +128,7 @@ def read_answer_lines(path: Path) -> list[AnswerLine]:
         return []
     lines: dict[str, AnswerLine] = {}
     for line in path.read_bytes().split(b"\n")[:-1]:
-        try:
-            content = parse_json(line)
-        except ValueError:
-            continue
+        content = parse_json_or_none(line)
         if _is_valid_answer_line(content):
             lines[str(content["key"])] = content
     return list(lines.values())
@@ -157,12 +154,6 @@ def _open_for_append_after_repair(path: Path) -> int:
     """The file, open for appending, without a last line that a kill left torn."""
     if path.is_file():
         content = path.read_bytes()
-        complete = content.rfind(b"\n") + 1
-        if complete < len(content):
-            os.truncate(path, complete)
+        if not content.endswith(b"\n"):
+            os.truncate(path, content.rfind(b"\n") + 1)
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-
-
-def distinct_judges(lines: Sequence[AnswerLine]) -> list[Mapping[str, object]]:
-    """The distinct judges in an answer file, in the order they appear."""
-    return list({digest(line["judge"]): line["judge"] for line in lines}.values())

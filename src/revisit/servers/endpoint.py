@@ -11,13 +11,13 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from revisit import http_client
 from revisit.core import UsageError
@@ -26,6 +26,7 @@ from revisit.servers.failures import NoReply, Refused, Stopped
 
 LARGEST_REPLY = 4 << 20  # bytes
 REDACTED = "[key]"
+Kind = TypeVar("Kind", bound="EndpointSettings")
 
 
 class EndpointSettings(BaseModel):
@@ -39,6 +40,23 @@ class EndpointSettings(BaseModel):
     key_env: str = ""
     key_file: Path | None = None
     timeout: float = Field(default=120.0, gt=0)  # seconds for one call, from the first byte sent to the last received
+
+    def with_key_file_in(self: Kind, folder: Path) -> Kind:
+        """The same, with the file of the key in the folder where a relative path starts."""
+        return self.model_copy(update={"key_file": folder / self.key_file.expanduser()}) if self.key_file else self
+
+
+@contextmanager
+def checked_settings(content: Mapping[Any, object], where: object, page: str) -> Iterator[None]:
+    """Settings of a file that hold no key; a wrong one, found in this block, is a sentence that names the page."""
+    if any(str(name).lower() in ("key", "api_key", "token", "password", "secret") for name in content):
+        raise UsageError(f"{where}: do not write the key here; use `key_env: NAME` or `key_file: path`")
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{where}: {name}: {first['msg'].lower()}; {page} lists all settings") from None
 
 
 class Endpoint:
@@ -63,7 +81,7 @@ class Endpoint:
                 "(a file)"
             )
         self.endpoint, self.url = settings, settings.url.rstrip("/")
-        self.secret = Secret("")
+        self.secret = SecretStr("")
         self.left_out: set[str] = set()
         self._lock = threading.Lock()
         self._client: Any = None
@@ -93,22 +111,25 @@ class Endpoint:
         if self._client is not None:
             self._client.close()
 
-    def post_json(self, path: str, body: Mapping[str, object]) -> bytes | None:
-        """The body of a good answer; None where the request is to be sent again without what was just left out."""
+    def post_json(self, path: str, make_body: Callable[[], Mapping[str, object]]) -> bytes:
+        """The body of a good answer; the request is sent again without what a server complains of, where it can be."""
+        body = make_body()
         status, answer, headers = self.send_request("POST", path, body)
         if status == 200:
             return answer
         if http_client.is_worth_retrying(status):
             if status == 429 and b"insufficient_quota" in answer:
                 raise Stopped(self.refusal_text(status, answer))
-            raise NoReply(
-                self.refusal_text(status, answer), http_client.parse_retry_after(headers.get("retry-after", ""))
-            )
+            wait = http_client.parse_retry_after(headers.get("retry-after", ""))
+            raise NoReply(self.refusal_text(status, answer), wait)
         if status in (401, 402, 403, 404) or status < 400:
             raise Stopped(self.refusal_text(status, answer))
-        if not self._drop_refused_parameter(answer, body):
-            raise Refused(self.refusal_text(status, answer))
-        return None
+        complaint = answer.decode("utf-8", "replace").lower()
+        for name, words in self.optional.items():
+            if name in body and any(word in complaint for word in words):
+                self.left_out |= {name, "top_logprobs"} if name == "logprobs" else {name}
+                return self.post_json(path, make_body)
+        raise Refused(self.refusal_text(status, answer))
 
     def send_request(
         self, method: str, path: str, body: Mapping[str, object] | None
@@ -119,13 +140,10 @@ class Endpoint:
             client, url = self._client_with_key(), self.url + path
             started = time.monotonic()  # the first call also loads the library
             with http_client.open_response(client, method, url, within=within, json=body) as response:
-                return (
-                    response.status_code,
-                    http_client.read_body(response, self.largest, within, started),
-                    response.headers,
-                )
+                content = http_client.read_body(response, self.largest, within, started)
+                return response.status_code, content, response.headers
         except http_client.Unavailable as error:
-            raise NoReply(self.secret.redact(error.sentence[:200])) from None
+            raise NoReply(self.redact(error.sentence[:200])) from None
         except RuntimeError:  # the client was closed under way
             raise NoReply("asking was interrupted") from None
 
@@ -137,7 +155,7 @@ class Endpoint:
             text = str(error["message"] if isinstance(error, dict) else error)
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
-        message = " ".join(self.secret.redact(text).split())[:200]
+        message = " ".join(self.redact(text).split())[:200]
         where = self.endpoint.key_env or self.endpoint.key_file
         hint = f"; the key is read from {where or 'nowhere: set key_env or key_file'}" if status in (401, 403) else ""
         hint = "; is the url right, including /v1?" if status == 404 else hint
@@ -148,43 +166,19 @@ class Endpoint:
         with self._lock:
             if self._client is None:
                 self.secret = read_secret(self.noun, self.endpoint.key_env, self.endpoint.key_file)
-                key = self.secret.reveal()
+                key = self.secret.get_secret_value()
                 # No redirects: the key goes to the server that was named and to no other.
-                self._client = http_client.make_http_client(
-                    {"Authorization": f"Bearer {key}"} if key else {}, self.endpoint.timeout
-                )
+                headers = {"Authorization": f"Bearer {key}"} if key else {}
+                self._client = http_client.make_http_client(headers, self.endpoint.timeout)
             return self._client
-
-    def _drop_refused_parameter(self, answer: bytes, body: Mapping[str, object]) -> bool:
-        """Whether a server's complaint names something that can be left out, which it then is from now on."""
-        complaint = answer.decode("utf-8", "replace").lower()
-        for name, words in self.optional.items():
-            if name in body and any(word in complaint for word in words):
-                self.left_out |= {name, "top_logprobs"} if name == "logprobs" else {name}
-                return True
-        return False
-
-
-@dataclass(frozen=True, repr=False)
-class Secret:
-    """A key that shows itself to nobody but `reveal`."""
-
-    _value: str
-
-    def __repr__(self) -> str:
-        return REDACTED
-
-    __str__ = __repr__
-
-    def reveal(self) -> str:
-        return self._value
 
     def redact(self, text: str) -> str:
         """The text without the key, which a server may have echoed."""
-        return text.replace(self._value, REDACTED) if self._value else text
+        key = self.secret.get_secret_value()
+        return text.replace(key, REDACTED) if key else text
 
 
-def read_secret(noun: str, variable: str = "", file: Path | None = None) -> Secret:
+def read_secret(noun: str, variable: str, file: Path | None) -> SecretStr:
     """The key from an environment variable or a file; an empty one where neither is named."""
     if variable and file is not None:
         raise UsageError(f"give either key_env or key_file for the {noun}'s key, not both")
@@ -201,4 +195,4 @@ def read_secret(noun: str, variable: str = "", file: Path | None = None) -> Secr
         raise UsageError(
             f"the {noun}'s key contains spaces or special characters; a key is one word of plain ASCII characters"
         )
-    return Secret(value)
+    return SecretStr(value)

@@ -9,33 +9,21 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
-import queue
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.threads import start_thread
+from revisit.core.threads import results_of_threads
 from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
+from revisit.servers import images
 from revisit.servers.failures import NoReply, Refused, Stopped
-from revisit.servers.images import (
-    DRAWINGS,
-    Drawing,
-    DrawnPicture,
-    Facts,
-    ImageBackend,
-    ImageBudget,
-    ImagePrice,
-    ImageRequest,
-    picture_key,
-    read_drawings,
-    to_png_and_size,
-)
+from revisit.servers.images import Drawing, DrawnPicture, Facts, ImageBackend, ImageBudget, ImagePrice, ImageRequest
 from revisit.servers.retries import RetryingCaller
 
 PICTURES = "pictures"  # folder of the cache; what was paid for is not pruned
@@ -64,7 +52,7 @@ class Spending:
         self.pictures, self.money, self._under_way = 0, 0.0, 0
         self._lock = threading.Lock()
 
-    def reserve_picture(self) -> None:
+    def _reserve_picture(self) -> None:
         """Set aside one picture, or raise Stopped where there is no room for it."""
         with self._lock:
             count = self.pictures + self._under_way + 1
@@ -81,13 +69,19 @@ class Spending:
                     )
             self._under_way += 1
 
-    def settle_picture(self, picture: DrawnPicture | None) -> None:
-        """Replace what was set aside by what was spent."""
-        with self._lock:
-            self._under_way -= 1
-            if picture is not None:
-                self.pictures += 1
-                self.money += self.price.cost_of_picture(picture.usage)
+    def draw_picture(self, backend: ImageBackend, request: ImageRequest) -> DrawnPicture:
+        """A new picture by one call, within the budget."""
+        self._reserve_picture()
+        picture = None
+        try:
+            picture = backend.draw(request)
+            return picture
+        finally:  # what was set aside is replaced by what was spent
+            with self._lock:
+                self._under_way -= 1
+                if picture is not None:
+                    self.pictures += 1
+                    self.money += self.price.cost_of_picture(picture.usage)
 
 
 class ImageStore:
@@ -99,7 +93,7 @@ class ImageStore:
         self._lock = threading.Lock()
 
     def _read_lines(self) -> dict[str, Drawing]:
-        return {str(line["file"]): line for line in read_drawings(self.folder / DRAWINGS)}
+        return {str(line["file"]): line for line in images.read_drawings(self.folder / images.DRAWINGS)}
 
     @contextmanager
     def hold_alone(self) -> Iterator[None]:
@@ -117,9 +111,13 @@ class ImageStore:
             self.lines = self._read_lines()
             yield
 
+    def file_of(self, request: ImageRequest) -> Path:
+        """Where the picture of a request lies."""
+        return self.folder / f"{request.id}.png"
+
     def file_state(self, request: ImageRequest, key: str) -> str:
         """`absent`, `same` (drawn from this), or why the file that is there is another."""
-        file = self.folder / f"{request.id}.png"
+        file = self.file_of(request)
         if not file.exists():
             return "absent"
         line = self.lines.get(file.name)
@@ -135,7 +133,7 @@ class ImageStore:
         try:
             record = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
             png = (place / f"{key}.png").read_bytes()
-            _, size = to_png_and_size(png)
+            _, size = images.to_png_and_size(png)
         except (OSError, ValueError, RevisitError):
             return None
         return DrawnPicture(png, size, dict(record.get("usage") or {}), str(record.get("revised_prompt", "")))
@@ -145,25 +143,18 @@ class ImageStore:
         place = self.cache / key[:2]
         with atomic_write_path(place / f"{key}.png") as temporary:
             temporary.write_bytes(picture.png)
-        write_text_atomically(
-            place / f"{key}.json", json.dumps(_drawing_record(key, facts, request, picture), ensure_ascii=False)
-        )
+        record = _drawing_record(key, facts, request, picture)
+        write_text_atomically(place / f"{key}.json", json.dumps(record, ensure_ascii=False))
 
-    def write_to_folder(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Path:
+    def write_to_folder(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> None:
         """Write a picture into the folder, with its line in drawings.jsonl."""
-        file = self.folder / f"{request.id}.png"
+        file = self.file_of(request)
         with atomic_write_path(file) as temporary:
             temporary.write_bytes(picture.png)
-        line = {
-            **_drawing_record(key, facts, request, picture),
-            "id": request.id,
-            "file": file.name,
-            "sha256": file_digest(file),
-        }
+        line = {"id": request.id, "file": file.name, "sha256": file_digest(file)}
         with self._lock:
-            self.lines[file.name] = line
-            write_json_lines(self.folder / DRAWINGS, self.lines.values())
-        return file
+            self.lines[file.name] = {**_drawing_record(key, facts, request, picture), **line}
+            write_json_lines(self.folder / images.DRAWINGS, self.lines.values())
 
 
 def draw_missing_pictures(
@@ -195,79 +186,36 @@ def draw_missing_pictures(
         `drawn`, `kept`, `recorded` (drawn earlier, paid for then), `failed` or `refused`, in the order they end.
     """
     spent = spending or Spending(backend.settings.budget, backend.settings.price)
-    waiting: queue.SimpleQueue[ImageRequest] = queue.SimpleQueue()
-    ended: queue.SimpleQueue[ImageResult | BaseException] = queue.SimpleQueue()
-    for request in requests:
-        waiting.put(request)
-    worker = _Worker(backend, store, replace, spent)
+    caller = RetryingCaller(backend.check, backend.settings.tries, backend.settings.pause)
 
-    def draw_until_done() -> None:
-        while not worker.caller.quit.is_set():
-            try:
-                request = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                ended.put(worker.draw_or_reuse(request))
-            except BaseException as error:
-                ended.put(error)
-                return
-
-    with store.hold_alone():
-        try:
-            for _ in range(min(backend.settings.concurrency, len(requests))):
-                start_thread(draw_until_done, name="draw")
-            for _ in requests:
-                result = ended.get()
-                if isinstance(result, BaseException):
-                    raise result
-                yield result
-        finally:
-            worker.caller.quit.set()
-
-
-class _Worker:
-    """One request after the other, with all the patience that it takes."""
-
-    def __init__(self, backend: ImageBackend, store: ImageStore, replace: bool, spending: Spending) -> None:
-        self.backend, self.store, self.replace, self.spending = backend, store, replace, spending
-        self.caller = RetryingCaller(backend.check, backend.settings.tries, backend.settings.pause)
-
-    def draw_or_reuse(self, request: ImageRequest) -> ImageResult:
-        """What became of one request."""
-        key = picture_key(self.backend.facts, request)
-        state = self.store.file_state(request, key)
+    def draw_or_reuse(request: ImageRequest) -> ImageResult:
+        key = images.picture_key(backend.facts, request)
+        state, file = store.file_state(request, key), store.file_of(request)
         if state == "same":
-            return ImageResult(request.id, "kept", file=self.store.folder / f"{request.id}.png")
-        if state != "absent" and not self.replace:
-            file = self.store.folder / f"{request.id}.png"
+            return ImageResult(request.id, "kept", file=file)
+        if state != "absent" and not replace:
             return ImageResult(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
-        picture, status = self.store.load_recorded_picture(key), "recorded"
+        picture, status = store.load_recorded_picture(key), "recorded"
         if picture is None:
+            status = "drawn"
             try:
-                picture, status = (
-                    self.caller.call_with_retries(lambda: self._draw_within_budget(request), "picture", "drawing"),
-                    "drawn",
-                )
+                picture = caller.call_with_retries(partial(spent.draw_picture, backend, request), "picture", "drawing")
             except (NoReply, Refused, Stopped) as error:
                 if isinstance(error, Stopped):
-                    self.caller.stop_all_calls(error)
+                    caller.stop_all_calls(error)
                 return ImageResult(request.id, "failed", str(error))
-            self.store.store_in_cache(key, self.backend.facts, request, picture)
-        file = self.store.write_to_folder(key, self.backend.facts, request, picture)
+            store.store_in_cache(key, backend.facts, request, picture)
+        store.write_to_folder(key, backend.facts, request, picture)
         requested_size, is_ = ("x".join(map(str, size)) for size in (request.size, picture.size))
         remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
         return ImageResult(request.id, status, file=file, remark=remark)
 
-    def _draw_within_budget(self, request: ImageRequest) -> DrawnPicture:
-        """A new picture by one call, within the budget."""
-        self.spending.reserve_picture()
-        picture = None
+    threads = min(backend.settings.concurrency, len(requests))
+    with store.hold_alone():
         try:
-            picture = self.backend.draw(request)
-            return picture
+            yield from results_of_threads([partial(map, draw_or_reuse)] * threads, requests)
         finally:
-            self.spending.settle_picture(picture)
+            caller.quit.set()
 
 
 def _drawing_record(key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Drawing:
@@ -284,9 +232,8 @@ def count_and_cost_of_new_pictures(
     requests: Sequence[ImageRequest], backend: ImageBackend, store: ImageStore
 ) -> tuple[int, float, str]:
     """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
-    keys = [(request, picture_key(backend.facts, request)) for request in requests]
-    new = sum(
-        store.file_state(request, key) != "same" and store.load_recorded_picture(key) is None for request, key in keys
-    )
-    price = backend.settings.price
-    return new, math.fsum([price.picture] * new), price.currency
+    new, price = 0, backend.settings.price
+    for request in requests:
+        key = images.picture_key(backend.facts, request)
+        new += store.file_state(request, key) != "same" and store.load_recorded_picture(key) is None
+    return new, new * price.picture, price.currency

@@ -11,18 +11,19 @@ import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from revisit import http_client
 from revisit.core import UsageError, digest
 from revisit.core.text import parse_numbered_json_lines, parse_width_and_height, read_yaml_file
 from revisit.media.digest import file_digest
-from revisit.servers.endpoint import Endpoint, EndpointSettings
+from revisit.servers.endpoint import Endpoint, EndpointSettings, checked_settings
 from revisit.servers.failures import NoReply, Refused
 
 DRAWINGS = "drawings.jsonl"  # beside the pictures of a folder: what each was drawn from
@@ -130,10 +131,7 @@ class ImageServer(Endpoint):
 
     def draw(self, request: ImageRequest) -> DrawnPicture:
         """One picture of a prompt; NoReply, Refused or Stopped where there is none."""
-        while True:
-            answer = self.post_json("/images/generations", self.request_body(request))
-            if answer is not None:
-                return self._parse_picture_answer(answer)
+        return self._parse_picture_answer(self.post_json("/images/generations", partial(self.request_body, request)))
 
     def _parse_picture_answer(self, answer: bytes) -> DrawnPicture:
         """The picture in a server's answer; NoReply where there is none."""
@@ -147,13 +145,10 @@ class ImageServer(Endpoint):
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error):
             raise NoReply("the server's reply holds no picture") from None
         png, size = to_png_and_size(data)
-        usage_counts = content.get("usage")
-        usage = {
-            name: int(value)
-            for name, value in (usage_counts if isinstance(usage_counts, dict) else {}).items()
-            if name in ("input_tokens", "output_tokens") and isinstance(value, int) and value >= 0
-        }
-        return DrawnPicture(png, size, usage, self.secret.redact(str(first.get("revised_prompt") or "")))
+        counts = content.get("usage")
+        counted = [(name, counts.get(name)) for name in ("input_tokens", "output_tokens") if isinstance(counts, dict)]
+        usage = {name: int(value) for name, value in counted if isinstance(value, int) and value >= 0}
+        return DrawnPicture(png, size, usage, self.redact(str(first.get("revised_prompt") or "")))
 
     def _fetch_picture(self, url: str) -> bytes:
         """A picture that the server names by an address; without the key, which is for the server itself."""
@@ -220,17 +215,8 @@ def open_image_backend(choice: str) -> ImageBackend:
     content = read_yaml_file(path)
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected names and values, such as `url: http://127.0.0.1:8000/v1`")
-    if any(str(name).lower() in ("key", "api_key", "token", "password", "secret") for name in content):
-        raise UsageError(f"{path}: do not write the key here; use `key_env: NAME` or `key_file: path`")
-    try:
-        settings = ImageSettings(**content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path}: {name}: {first['msg'].lower()}; docs/build.md lists all settings") from None
-    if settings.key_file is not None:
-        settings = settings.model_copy(update={"key_file": path.parent / settings.key_file.expanduser()})
-    return ImageServer(settings)
+    with checked_settings(content, path, "docs/build.md"):
+        return ImageServer(ImageSettings(**content).with_key_file_in(path.parent))
 
 
 def parse_picture_size(text: str) -> tuple[int, int]:
@@ -269,10 +255,8 @@ def read_drawings(path: Path) -> list[Drawing]:
     """The lines of a drawings.jsonl; one that a kill left torn is passed over."""
     if not path.is_file():
         return []
-    rows = [
-        row
-        for _, row in parse_numbered_json_lines(path.read_text(encoding="utf-8", errors="replace"))
-        if isinstance(row, dict)
-    ]
-    complete = [row for row in rows if all(isinstance(row.get(name), str) for name in ("key", "file", "sha256"))]
-    return [{**row, "images": dict(row.get("images") or {})} for row in complete]
+    drawings = []
+    for _, row in parse_numbered_json_lines(path.read_text(encoding="utf-8", errors="replace")):
+        if isinstance(row, dict) and all(isinstance(row.get(name), str) for name in ("key", "file", "sha256")):
+            drawings.append({**row, "images": dict(row.get("images") or {})})
+    return drawings

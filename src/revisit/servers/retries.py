@@ -11,25 +11,16 @@ from revisit.core import RevisitError
 from revisit.servers.failures import NoReply, Stopped
 
 T = TypeVar("T")
+LONGEST_PAUSE = 60.0  # seconds between two calls
+LONGEST_WAIT = 600.0  # seconds that a server may ask for
 
 
 class RetryingCaller:
     """Makes calls to one server, from any number of threads."""
 
-    def __init__(
-        self,
-        check: Callable[[], None],
-        tries: int,
-        pause: float,
-        longest_pause: float = 60.0,
-        longest_wait: float = 600.0,
-    ) -> None:
-        """`check` looks at the server once, before the first call.
-
-        A pause, in seconds, doubles with every call, and is made random; `longest_wait` is what a server may ask for.
-        """
+    def __init__(self, check: Callable[[], None], tries: int, pause: float) -> None:
+        """`check` looks at the server once, before the first call; a pause doubles with every call, and is random."""
         self.check, self.tries, self.pause = check, tries, pause
-        self.longest_pause, self.longest_wait = longest_pause, longest_wait
         self.quit = threading.Event()
         self._stopped: Stopped | None = None
         self._checking, self._checked = threading.Lock(), False
@@ -47,8 +38,8 @@ class RetryingCaller:
                 if number == self.tries:
                     raise NoReply(f"no {thing} after {number} calls; the last one: {error}") from None
                 # A random share of the pause keeps many callers from coming back at the same moment.
-                wait = random.uniform(0.5, 1.0) * min(pause, self.longest_pause)
-                self.quit.wait(wait if error.wait is None else min(error.wait, self.longest_wait) + wait / 10)
+                wait = random.uniform(0.5, 1.0) * min(pause, LONGEST_PAUSE)
+                self.quit.wait(wait if error.wait is None else min(error.wait, LONGEST_WAIT) + wait / 10)
                 pause *= 2
         raise AssertionError("unreachable")
 

@@ -75,8 +75,7 @@ def _render_scene(
     """Render the scene of a room, which its number tells from others, for all models; return lines of the manifest."""
     number, scene = numbered_scene
     world = make_room(number, scene.kind, scene.name)
-    away, back = ("right", "left") if world.turn == "right" else ("left", "right")
-    film = play(world, scene.script.format(away=away, back=back), scene.event, size, fps=FPS)
+    film = play(world, scene.script.format(**world.away_and_back), scene.event, size, fps=FPS)
     tell(f"{scene.name}: rendered")
     encode_mp4(folder / "truth" / f"{scene.name}.mp4", true_frames(film), film.fps)
     save_truth(film, folder / "truth" / f"{scene.name}.npz")

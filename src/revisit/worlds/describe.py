@@ -16,6 +16,7 @@ seconds                  how long the event takes; 0 where it happens at once an
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -30,7 +31,7 @@ STEPS = 9  # states along a lasting event
 
 def public_scene_description(film: Film) -> dict[str, np.ndarray]:
     """The public description of a film, as plain arrays."""
-    event = EVENTS[film.event]
+    event, questions = EVENTS[film.event], question_topics_and_negations(film)
     states = _target_states_with_event_share(film)
     # What sets one frame's view apart from another's: where the camera is, the light, and the screen.
     moments = zip(map(id, film.views), film.light.tolist(), film.screen.tolist(), strict=True)
@@ -45,9 +46,9 @@ def public_scene_description(film: Film) -> dict[str, np.ndarray]:
         "went": np.array(list(states.values())),
         "prompt": np.array(film.prompt),
         "kind": np.array(film.world.kind),
-        "questions": np.array(list(question_topics_and_negations(film))),
-        "asks": np.array([ask for ask, _ in question_topics_and_negations(film).values()]),
-        "negate": np.array([negate for _, negate in question_topics_and_negations(film).values()]),
+        "questions": np.array(list(questions)),
+        "asks": np.array([ask for ask, _ in questions.values()]),
+        "negate": np.array([negate for _, negate in questions.values()]),
         "seconds": np.float64(STEADY if event.in_view else 0.0),
     }
 
@@ -69,10 +70,9 @@ def _target_states_with_event_share(film: Film) -> dict[State, float]:
     shares = {before: 0.0, after: 1.0}
     if event.in_view:
         shares = {event.at(world, share * STEADY): float(share) for share in np.linspace(0, 1, STEPS)}
-    for place in (before.place, after.place, *world.places):
-        for look in (0, 1):
-            for amount in (before.amount, after.amount):
-                shares.setdefault(replace(before, place=place, look=look, amount=amount), -1.0)
+    places, amounts = (before.place, after.place, *world.places), (before.amount, after.amount)
+    for place, look, amount in product(places, (0, 1), amounts):
+        shares.setdefault(replace(before, place=place, look=look, amount=amount), -1.0)
     return shares
 
 

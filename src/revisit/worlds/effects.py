@@ -75,9 +75,8 @@ def bend_smear_and_overexpose(picture: np.ndarray, amount: float, bend: np.ndarr
     y, x = np.mgrid[:height, :width].astype(np.float32)
     reach = np.float32(amount * height / 10)
     bent = cv2.remap(picture, x + reach * bend[0], y + reach * bend[1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
-    coarse = cv2.resize(
-        cv2.resize(bent, (20, 12), interpolation=cv2.INTER_AREA), (width, height), interpolation=cv2.INTER_CUBIC
-    )
+    small = cv2.resize(bent, (20, 12), interpolation=cv2.INTER_AREA)
+    coarse = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
     run = towards(bent, coarse, 0.85 * amount)
     centre = run.reshape(-1, 3).mean(axis=0)
     return _round_to_uint8(centre + (run - centre) * (1 + 0.9 * amount) + 25 * amount)

@@ -127,11 +127,8 @@ def possible_event_by_name(world: World, event_name: str) -> Event:
         raise UsageError(f"unknown event {event_name!r}; choose one of {', '.join(EVENTS)}")
     chosen_event = EVENTS[event_name]
     if not chosen_event.can_happen_in(world):
-        reason = (
-            f"a target of kind {' or '.join(chosen_event.kinds)}"
-            if world.kind not in chosen_event.kinds
-            else "a block to fall from"
-        )
+        kinds = chosen_event.kinds
+        reason = "a block to fall from" if world.kind in kinds else f"a target of kind {' or '.join(kinds)}"
         fitting = ", ".join(name for name, other in EVENTS.items() if other.can_happen_in(world))
         raise UsageError(f"the event {event_name!r} needs {reason}; possible with a {world.kind} here: {fitting}")
     return chosen_event

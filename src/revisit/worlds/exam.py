@@ -111,9 +111,8 @@ def render_exam(
             clip = f"clips/{name}-{kind}.mp4"
             if not (folder / clip).is_file():
                 encode_mp4(folder / clip, generate(kind, film), FPS)
-            lines += [
-                {"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in exam_label_rows(film, kind)
-            ]
+            for row in exam_label_rows(film, kind):
+                lines.append({"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row})
     progress(len(stories), len(stories), "done")
     path = folder / "labels.jsonl"
     write_json_lines(path, lines, ascii=True)
@@ -136,13 +135,9 @@ def _true_place_and_state_answers(film: Film, kind: str) -> dict[str, bool]:
     first, last = film.states[0], film.states[-1]
     goes = float(np.linalg.norm(np.subtract(first.place, last.place))) > 0.1
     changes = first.look != last.look or abs(first.amount - last.amount) > 0.1
-    answers = {"spatial": True, "state": True}
-    if kind == "teleport":
-        answers["spatial"] = False
-    elif kind in ("state_reset", "state_frozen"):
-        answers = {"spatial": not goes, "state": not changes}
-    elif kind == "colour_drift":
-        answers["state"] = False
+    stays = kind in ("state_reset", "state_frozen")
+    spatial, state = kind != "teleport" and not (stays and goes), kind != "colour_drift" and not (stays and changes)
+    answers = {"spatial": spatial, "state": state}
     if film.event in ("rolling", "falling"):
         del answers["state"]  # its place is all that these change, so wrong and right states are a matter of words
     return answers

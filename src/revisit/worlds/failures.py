@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,16 +21,8 @@ import numpy as np
 
 from revisit.core import UsageError
 from revisit.geometry.rotations import rotation_from_axis_angle
-from revisit.worlds import effects, story
+from revisit.worlds import effects, paths, story
 from revisit.worlds.film import Film
-from revisit.worlds.paths import (
-    distance_from_first_pose,
-    film_from_poses,
-    interpolate_pose,
-    last_farthest_frame,
-    pixel_directions_in_world,
-    poses_at_times,
-)
 from revisit.worlds.state import TARGET
 
 NOISE = 0.8  # standard deviation in grey levels: visible to no eye, and gone after compression in flat parts
@@ -70,14 +63,10 @@ def vanish_on_return(film: Film, strength: float, rng: np.random.Generator) -> F
         yield effects.towards(truth, film.shot(frame).rgb, strength) if away else truth
 
 
-def _change_target_field_on_return(state_field: str) -> Making:
+def change_target_on_return(field: str, film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target has other colours, another pattern or another shape; strength is how far it has changed."""
-
-    def frames_with_changed_field(film: Film, strength: float, rng: np.random.Generator) -> Frames:
-        change: dict[str, Any] = {state_field: strength}
-        return story.frames_with_wrong_state(film, lambda state: replace(state, **change))
-
-    return frames_with_changed_field
+    change: dict[str, Any] = {field: strength}
+    return story.frames_with_wrong_state(film, lambda state: replace(state, **change))
 
 
 def undo_event_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
@@ -87,28 +76,24 @@ def undo_event_on_return(film: Film, strength: float, rng: np.random.Generator) 
 
 def stop_event_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the event stands where it was last seen; strength is the share of the unseen part that is missing."""
-    return story.frames_with_event_position(
-        film, lambda progress: progress - strength * (progress - progress[film.phases[0] - 1])
-    )
+    last = film.phases[0] - 1
+    return story.frames_with_event_position(film, lambda progress: progress - strength * (progress - progress[last]))
 
 
 def move_target_aside_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target is aside from the event's path; strength 1 is half a metre, more than its own width."""
     aside = strength * story.sideways_step_for_target(film)
-    return story.frames_with_wrong_state(
-        film, lambda state: replace(state, place=story.offset_place(state.place, aside))
-    )
+    return story.frames_with_wrong_state(film, lambda state: story.moved_target(state, aside))
 
 
 def add_second_target_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return a second target stands half a metre from the first; strength is how solid it is."""
-    aside = (
-        story.ELSEWHERE * story.sign_towards_view_middle(film) * story.right_direction_of_last_view(film)
-    )  # towards the middle of the last view
+    towards_middle = story.sign_towards_view_middle(film) * story.right_direction_of_last_view(film)
+    aside = story.ELSEWHERE * towards_middle
     for frame, away in story.frames_with_memory_failed(film):
         truth, state = film.truth(frame).rgb, film.states[frame]
         if away:
-            both = film.shot(frame, state, replace(state, place=story.offset_place(state.place, aside))).rgb
+            both = film.shot(frame, state, story.moved_target(state, aside)).rgb
             truth = effects.towards(truth, both, strength)
         yield truth
 
@@ -141,7 +126,7 @@ def change_light_on_return(film: Film, strength: float, rng: np.random.Generator
     for frame, come in enumerate(story.hidden_share(film)):
         truth = film.truth(frame).rgb
         if come > 0:
-            facing = pixel_directions_in_world(film, frame) @ side
+            facing = paths.pixel_directions_in_world(film, frame) @ side
             light = colour * (1 + 0.45 * facing[..., None])
             truth = effects.towards(truth, effects.multiply_by_light(truth, light), strength * come)
         yield truth
@@ -160,9 +145,8 @@ def show_cartoon_on_return(film: Film, strength: float, rng: np.random.Generator
 def flicker_brightness_and_colour(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """Brightness and colours jump from frame to frame, unevenly over the picture; strength is by how much."""
     shape = film.truth(0).mask.shape
-    gains = rng.uniform(0.15, 0.35, (len(film), 1)) * rng.choice([-1, 1], (len(film), 1)) + rng.normal(
-        0, 0.06, (len(film), 3)
-    )
+    brighter = rng.uniform(0.15, 0.35, (len(film), 1)) * rng.choice([-1, 1], (len(film), 1))
+    gains = brighter + rng.normal(0, 0.06, (len(film), 3))
     for frame in range(len(film)):
         uneven = effects.smooth_noise_field(rng, shape, 4)[..., None]
         truth = film.truth(frame).rgb
@@ -189,9 +173,8 @@ def decay_picture_gradually(film: Film, strength: float, rng: np.random.Generato
     shape = film.truth(0).mask.shape
     bend = np.stack([effects.smooth_noise_field(rng, shape, 5) for _ in range(2)])
     for frame in range(len(film)):
-        yield effects.bend_smear_and_overexpose(
-            film.truth(frame).rgb, strength * (frame / (len(film) - 1)) ** 1.5, bend
-        )
+        amount = strength * (frame / (len(film) - 1)) ** 1.5
+        yield effects.bend_smear_and_overexpose(film.truth(frame).rgb, amount, bend)
 
 
 # The camera
@@ -199,19 +182,18 @@ def decay_picture_gradually(film: Film, strength: float, rng: np.random.Generato
 
 def stopping_camera_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses of a camera that stops on its way out and waits there; strength 1 never moves."""
-    away = distance_from_first_pose(film.poses)
+    away = paths.distance_from_first_pose(film.poses)
     turning = int(np.argmax(away))
     stops = round((1 - strength) * turning)
-    index = [
-        min(frame, stops) if frame <= turning or away[frame] > away[stops] else frame for frame in range(len(film))
-    ]
-    return film.poses[index]
+    frames = np.arange(len(film))
+    stays = (frames <= turning) | (away > away[stops])
+    return film.poses[np.where(stays, np.minimum(frames, stops), frames)]
 
 
 def shortened_move_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses of a camera that goes only part of every move; strength 1 makes a quarter of it."""
     share = 1 - strength * (1 - LEAST_TURN)
-    return np.stack([interpolate_pose(film.poses[0], pose, share) for pose in film.poses])
+    return np.stack([paths.interpolate_pose(film.poses[0], pose, share) for pose in film.poses])
 
 
 def drifting_camera_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
@@ -232,16 +214,16 @@ def drifting_camera_poses(film: Film, strength: float, rng: np.random.Generator)
 
 def late_return_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses of a camera that waits where it turns and then hurries back; strength 1 waits for most of the way."""
-    turning, last = last_farthest_frame(film), len(film) - 1
+    turning, last = paths.last_farthest_frame(film), len(film) - 1
     wait = strength * LATEST * (last - turning)
     times = np.arange(len(film), dtype=float)
     late = turning + np.maximum(times - turning - wait, 0) * (last - turning) / max(last - turning - wait, 1e-9)
-    return poses_at_times(film.poses, np.where(times <= turning, times, late))
+    return paths.poses_at_times(film.poses, np.where(times <= turning, times, late))
 
 
 def partial_return_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses of a camera that stops on its way back; strength is the share of the way that is missing."""
-    turning, last = last_farthest_frame(film), len(film) - 1
+    turning, last = paths.last_farthest_frame(film), len(film) - 1
     return film.poses[np.minimum(np.arange(len(film)), turning + round((1 - strength) * (last - turning)))]
 
 
@@ -249,7 +231,7 @@ def opposite_camera_poses(film: Film, strength: float, rng: np.random.Generator)
     """The poses of a camera that makes every step the other way; strength is the share of each step."""
     poses = [film.poses[0]]
     for before, after in pairwise(film.poses):
-        poses.append(poses[-1] @ interpolate_pose(np.eye(4), np.linalg.inv(after) @ before, strength))
+        poses.append(poses[-1] @ paths.interpolate_pose(np.eye(4), np.linalg.inv(after) @ before, strength))
     return np.stack(poses)
 
 
@@ -257,7 +239,7 @@ def _camera_failure(title: str, what: str, path: Callable[[Film, float, np.rando
     """The failure of a camera that takes another path."""
 
     def frames_along_path(film: Film, strength: float, rng: np.random.Generator) -> Frames:
-        film_of_model = film_from_poses(film, path(film, strength, rng))
+        film_of_model = paths.film_from_poses(film, path(film, strength, rng))
         for frame, state in enumerate(story.states_without_visible_jumps(film_of_model)):
             yield film_of_model.shot(frame, state).rgb
 
@@ -302,7 +284,7 @@ def frames_of_another_place(film: Film, strength: float, rng: np.random.Generato
 
 def camera_returns(film: Film) -> bool:
     """Whether the camera goes away and comes back, so that it can fail to."""
-    away = distance_from_first_pose(film.poses)
+    away = paths.distance_from_first_pose(film.poses)
     return bool(away.max() > 0.1 and away[-1] < 0.5 * away.max())
 
 
@@ -330,11 +312,11 @@ FAILURES: dict[str, Failure] = {
     partial_return_poses),
     "vanish": Failure("object vanishes", "the target is gone on return", vanish_on_return),
     "colour_drift": Failure("identity drifts: colour", "the target returns in other colours",
-    _change_target_field_on_return("colour")),
+    partial(change_target_on_return, "colour")),
     "texture_drift": Failure("identity drifts: texture", "the target returns with another pattern",
-    _change_target_field_on_return("texture")),
+    partial(change_target_on_return, "texture")),
     "shape_drift": Failure("identity drifts: shape", "the target returns in another shape",
-    _change_target_field_on_return("shape")),
+    partial(change_target_on_return, "shape")),
     "state_reset": Failure(
         "state reset", "the target returns as it was before the event", undo_event_on_return,
         returned_state_differs_from_first
@@ -384,7 +366,7 @@ def generate(kind: str, film: Film, strength: float = 1.0, seed: int = 0) -> Fra
 
     The noise depends on the seed and the world alone, so that two failures differ by the failures alone.
     """
-    frames = failure_of_kind(kind).frames(film, _require_strength_0_to_1(strength), _random_generator(kind, film, seed))
+    frames = failure_of_kind(kind).frames(*_checked_arguments(kind, film, strength, seed))
     return add_faint_noise(frames, np.random.default_rng([seed, film.world.seed, zlib.crc32(b"noise")]))
 
 
@@ -404,18 +386,11 @@ def add_faint_noise(frames: Frames, rng: np.random.Generator) -> Frames:
 def camera_path(kind: str, film: Film, strength: float = 1.0, seed: int = 0) -> np.ndarray:
     """The poses (n, 4, 4) from which the frames of `generate` are seen."""
     path = failure_of_kind(kind).path
-    return (
-        film.poses
-        if path is None
-        else path(film, _require_strength_0_to_1(strength), _random_generator(kind, film, seed))
-    )
+    return film.poses if path is None else path(*_checked_arguments(kind, film, strength, seed))
 
 
-def _require_strength_0_to_1(strength: float) -> float:
+def _checked_arguments(kind: str, film: Film, strength: float, seed: int) -> tuple[Film, float, np.random.Generator]:
+    """What a failure is called with."""
     if not 0 <= strength <= 1:
         raise UsageError(f"a strength is a number from 0 to 1, not {strength}")
-    return float(strength)
-
-
-def _random_generator(kind: str, film: Film, seed: int) -> np.random.Generator:
-    return np.random.default_rng([seed, film.world.seed, zlib.crc32(kind.encode())])
+    return film, float(strength), np.random.default_rng([seed, film.world.seed, zlib.crc32(kind.encode())])

@@ -52,28 +52,31 @@ def cabinet(rng: np.random.Generator, palette: Palette) -> Thing:
     x, up = -0.4, height
     for _ in range(int(rng.integers(2, 5))):
         size = (rng.uniform(0.22, 0.34), rng.uniform(0.03, 0.07), rng.uniform(0.18, 0.26))
-        thing += box(rng, size, tx.fabric(_random_colour(rng, palette)), at=(x, up, -0.22))
+        thing += box(rng, size, tx.fabric(tx.random_colour(rng, palette.colours)), at=(x, up, -0.22))
         up += size[1]
-    bowl = tx.fabric(_random_colour(rng, palette), (_random_colour(rng, palette),))
+    bowl = tx.fabric(tx.random_colour(rng, palette.colours), (tx.random_colour(rng, palette.colours),))
     return thing + tube(rng, (0.07, 0.15), 0.13, bowl, at=(0.35, height, -0.22), lid=tx.plain((0.2, 0.17, 0.15)))
 
 
 def sofa(rng: np.random.Generator, palette: Palette) -> Thing:
     """A sofa with cushions of other colours."""
-    cloth = tx.fabric(_random_colour(rng, palette))
+    cloth = tx.fabric(tx.random_colour(rng, palette.colours))
     thing = box(rng, (1.5, 0.42, 0.75), cloth, at=(0, 0, -0.40))
     thing += box(rng, (1.5, 0.45, 0.22), cloth, at=(0, 0.42, -0.13))
     for x in (-0.83, 0.83):
         thing += box(rng, (0.18, 0.62, 0.78), cloth, at=(x, 0, -0.40))
     for x in (-0.48, 0.02, 0.50):
-        cushion = tx.fabric(_random_colour(rng, palette), (_random_colour(rng, palette), _random_colour(rng, palette)))
+        cushion = tx.fabric(
+            tx.random_colour(rng, palette.colours),
+            (tx.random_colour(rng, palette.colours), tx.random_colour(rng, palette.colours)),
+        )
         thing += box(rng, (0.40, 0.36, 0.14), cushion, at=(x + rng.uniform(-0.04, 0.04), 0.42, -0.33))
     return thing
 
 
 def plant(rng: np.random.Generator, palette: Palette) -> Thing:
     """A round bush in a pot."""
-    pot = tx.bricks(_random_colour(rng, palette), (0.85, 0.82, 0.75))
+    pot = tx.bricks(tx.random_colour(rng, palette.colours), (0.85, 0.82, 0.75))
     thing = tube(rng, (0.16, 0.22), 0.36, pot, at=(0, 0, -0.4), lid=tx.plain((0.25, 0.18, 0.12), 0.2))
     leaves = tx.wallpaper((0.13, 0.30, 0.12), ((0.20, 0.46, 0.18), (0.33, 0.58, 0.24), (0.12, 0.38, 0.20)))
     thing += tube(rng, (0.03, 0.025), 0.45, tx.wood((0.4, 0.28, 0.18)), at=(0, 0.36, -0.4))
@@ -87,9 +90,9 @@ def floor_lamp(rng: np.random.Generator, palette: Palette) -> Thing:
     metal = tx.plain((0.3, 0.28, 0.26))
     thing = tube(rng, (0.17, 0.15), 0.04, metal, at=(-0.2, 0, -0.3), lid=metal)
     thing += tube(rng, (0.018, 0.018), 1.35, metal, at=(-0.2, 0.04, -0.3))
-    shade = tx.fabric((0.96, 0.90, 0.74), (_random_colour(rng, palette),))
+    shade = tx.fabric((0.96, 0.90, 0.74), (tx.random_colour(rng, palette.colours),))
     thing += tube(rng, (0.24, 0.16), 0.32, shade, at=(-0.2, 1.33, -0.3), lid=tx.plain((1, 0.97, 0.85)))
-    stool = tx.fabric(_random_colour(rng, palette), (_random_colour(rng, palette),))
+    stool = tx.fabric(tx.random_colour(rng, palette.colours), (tx.random_colour(rng, palette.colours),))
     return thing + tube(rng, (0.21, 0.23), 0.40, stool, at=(0.32, 0, -0.35), lid=tx.rug(palette.colours))
 
 
@@ -119,7 +122,7 @@ def window(rng: np.random.Generator, palette: Palette) -> Thing:
     """A window on a bright landscape, with curtains."""
     thing = Thing((panel(rng, (-0.55, -2.15, -0.02), (1.1, 0, 0), (0, 1.15, 0), tx.landscape(), glows=True),))
     thing += box(rng, (1.3, 0.06, 0.14), tx.wood((0.85, 0.83, 0.78)), at=(0, 0.94, -0.07), skip="back")
-    cloth = tx.fabric(_random_colour(rng, palette), (_random_colour(rng, palette),))
+    cloth = tx.fabric(tx.random_colour(rng, palette.colours), (tx.random_colour(rng, palette.colours),))
     for x in (-0.68, 0.68):
         thing += box(rng, (0.26, 1.42, 0.08), cloth, at=(x, 0.86, -0.05), skip="back")
     return thing
@@ -129,7 +132,7 @@ def shelf(rng: np.random.Generator, palette: Palette) -> Thing:
     """A wall shelf with small things on it."""
     thing = box(rng, (1.2, 0.04, 0.24), tx.wood(palette.wood), at=(0, 1.5, -0.12), skip="back")
     for x in np.arange(-0.48, 0.55, 0.24) + rng.uniform(-0.03, 0.03):
-        paint = tx.fabric(_random_colour(rng, palette), (_random_colour(rng, palette),))
+        paint = tx.fabric(tx.random_colour(rng, palette.colours), (tx.random_colour(rng, palette.colours),))
         kind = rng.integers(3)
         if kind == 0:
             thing += ball(rng, rng.uniform(0.06, 0.09), paint, at=(x, 1.54, -0.12))
@@ -157,10 +160,6 @@ STANDING: tuple[tuple[Maker, float], ...] = (
 )  # fmt: skip
 HANGING: tuple[tuple[Maker, float], ...] = ((picture, 1.4), (window, 1.7), (shelf, 1.3))
 TALL = (bookcase, plant, floor_lamp)  # nothing hangs above these
-
-
-def _random_colour(rng: np.random.Generator, palette: Palette) -> tx.Colour:
-    return palette.colours[int(rng.integers(len(palette.colours)))]
 
 
 @tx.paint_factory

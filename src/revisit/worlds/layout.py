@@ -35,10 +35,6 @@ class TableLayout:
     swapped: bool
 
     @property
-    def turn_side(self) -> str:
-        return "right" if self.side > 0 else "left"
-
-    @property
     def table_middle_x(self) -> float:
         """Where the middle of the table is across."""
         return self._x_at_angle(4.0)

@@ -37,16 +37,12 @@ class Lamp:
 def lit_images(shapes: Sequence[Shape], lamp: Lamp, solids: Sequence[Solid]) -> list[np.ndarray]:
     """The images of the shapes as they look under the lamp: uint8 RGB."""
     grids = [_light_grid_size(shape) for shape in shapes]
-    points, normals = zip(
-        *(surface_points_and_normals(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)), strict=True
-    )
-    everywhere = np.concatenate([p.reshape(-1, 3) for p in points])
-    factors = light_factors(everywhere, np.concatenate([n.reshape(-1, 3) for n in normals]), lamp, solids)
+    surfaces = [surface_points_and_normals(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)]
+    points, normals = (np.concatenate([surface[k].reshape(-1, 3) for surface in surfaces]) for k in (0, 1))
+    factors = light_factors(points, normals, lamp, solids)
     pieces = np.split(factors, np.cumsum([rows * columns for rows, columns in grids])[:-1])
-    return [
-        _apply_light_to_image(shape, piece.reshape(*grid, 3))
-        for shape, piece, grid in zip(shapes, pieces, grids, strict=True)
-    ]
+    lit = (piece.reshape(*grid, 3) for piece, grid in zip(pieces, grids, strict=True))
+    return [_apply_light_to_image(shape, factor) for shape, factor in zip(shapes, lit, strict=True)]
 
 
 def light_factors(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequence[Solid]) -> np.ndarray:
@@ -84,12 +80,12 @@ def light_factors(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: S
 
 def _light_grid_size(shape: Shape) -> tuple[int, int]:
     """Rows and columns of points at which the light on a shape is worked out."""
-    if isinstance(shape, Panel):
-        rows, columns = (int(np.clip(np.linalg.norm(side) / CELL, 2, 100)) for side in (shape.down, shape.across))
-        return (1, 1) if shape.glows else (rows, columns)
     if shape.glows:
         return 1, 1
-    return (10, 16) if max(shape.radius if isinstance(shape, Ball) else shape.bottom, CELL) > CELL else (6, 10)
+    if isinstance(shape, Panel):
+        rows, columns = (int(np.clip(np.linalg.norm(side) / CELL, 2, 100)) for side in (shape.down, shape.across))
+        return rows, columns
+    return (10, 16) if (shape.radius if isinstance(shape, Ball) else shape.bottom) > CELL else (6, 10)
 
 
 def _apply_light_to_image(shape: Shape, factor: np.ndarray) -> np.ndarray:
@@ -113,9 +109,8 @@ def _hemisphere_directions(normals: np.ndarray) -> list[np.ndarray]:
     second = np.cross(normals, first)
     lean = np.float32(0.9)
     turns = (2 * np.pi * np.arange(5) / 5).astype(np.float32)
-    return [normals] + [
-        np.cos(lean) * normals + np.sin(lean) * (np.cos(turn) * first + np.sin(turn) * second) for turn in turns
-    ]
+    around = [np.cos(turn) * first + np.sin(turn) * second for turn in turns]
+    return [normals, *(np.cos(lean) * normals + np.sin(lean) * side for side in around)]
 
 
 def _rotate_to_solid_axes(solid: Solid, vectors: np.ndarray) -> np.ndarray:

@@ -16,12 +16,6 @@ HILLS = ((0.135, (0.58, 0.68, 0.74)), (0.105, (0.42, 0.56, 0.44)))  # how high a
 
 
 @tx.paint_factory
-def paint_at_half_resolution(rng: np.random.Generator, width: float, height: float, paint: tx.Paint) -> np.ndarray:
-    """A paint at half the texels per metre, its features twice as large."""
-    return paint(rng, width / 2, height / 2)
-
-
-@tx.paint_factory
 def grass(rng: np.random.Generator, width: float, height: float, colour: tx.Colour = (0.3, 0.47, 0.18)) -> np.ndarray:
     """A lawn: blades of many greens, patches, daisies and fallen leaves."""
     rows, columns = _half_resolution_size(width, height)

@@ -35,9 +35,8 @@ def interpolate_pose(start: np.ndarray, end: np.ndarray, share: float) -> np.nda
 def poses_at_times(poses: np.ndarray, times: np.ndarray) -> np.ndarray:
     """The poses at times counted in frames."""
     first = np.minimum(times.astype(int), len(poses) - 2)
-    return np.stack(
-        [interpolate_pose(poses[k], poses[k + 1], t - k) for k, t in zip(first.tolist(), times.tolist(), strict=True)]
-    )
+    pairs = zip(first.tolist(), times.tolist(), strict=True)
+    return np.stack([interpolate_pose(poses[k], poses[k + 1], t - k) for k, t in pairs])
 
 
 def pixel_directions_in_world(film: Film, frame: int) -> np.ndarray:

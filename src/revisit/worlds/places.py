@@ -6,6 +6,7 @@ To add a kind of place, write a function from a seed to a Setting and add a row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -59,9 +60,8 @@ def make_world(
     desk = fu.table(rng, palette, width=width, depth=depth, height=layout.height)
     things["table"] = turn_and_move(desk, at=(layout.table_middle_x, 0, layout.distance))
     underfoot, paint = setting.underfoot
-    things[underfoot] = horizontal_panel(
-        rng, (2.6, 1.7), paint, at=(layout.table_middle_x + 0.4 * layout.side, 0.004, 2.3)
-    )
+    place_underfoot = (layout.table_middle_x + 0.4 * layout.side, 0.004, 2.3)
+    things[underfoot] = horizontal_panel(rng, (2.6, 1.7), paint, at=place_underfoot)
     if setting.overhead.shapes:
         things["beams"] = setting.overhead
     if has_block:
@@ -78,11 +78,15 @@ def make_world(
     scene = f"A {setting.title} with a {title} on a wooden table."
     return World(
         name or f"{place}-{seed}", seed, tuple(surfaces), instances, setting.lamp, solids, kind, layout.target_places,
-        first_camera_pose(), FOV, layout.turn_side, scene, layout, place,
+        first_camera_pose(), FOV, "right" if layout.side > 0 else "left", scene, layout, place,
         target_seed=like.target_seed if like else seed,
         perch=layout.block_top if has_block else None,
         screen=_folding_screen(seed, palette, layout.distance - SCREEN_NEARER),
     )  # fmt: skip
+
+
+# The world of a seed; films in the same world come one after another.
+make_cached_world = lru_cache(maxsize=1)(make_world)
 
 
 def _folding_screen(seed: int, palette: fu.Palette, distance: float) -> Thing:

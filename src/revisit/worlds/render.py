@@ -45,6 +45,11 @@ class Camera:
         K[:2, 2] -= box[:2]
         return replace(self, K=K, size=(box[3] - box[1], box[2] - box[0]))
 
+    def project(self, points: np.ndarray) -> np.ndarray:
+        """Pixels (..., 2) of points in camera axes."""
+        pixels = points @ self.K.T
+        return np.asarray(pixels[..., :2] / pixels[..., 2:])
+
     @cached_property
     def world_to_camera(self) -> tuple[np.ndarray, np.ndarray]:
         rotation = self.pose[:3, :3].T
@@ -149,12 +154,10 @@ def surface_pixel_boxes(surfaces: Sequence[Surface], camera: Camera) -> list[Box
     away = (normals * (camera.pose[:3, 3] - np.stack([s.hull[0] for s in surfaces]))).sum(axis=1) < 0
     behind = hulls[..., 2] < NEAR
     with np.errstate(divide="ignore", invalid="ignore"):
-        pixels = hulls @ camera.K.T
-        pixels = pixels[..., :2] / pixels[..., 2:]
+        pixels = camera.project(hulls)
     low, high = pixels.min(axis=1), pixels.max(axis=1)
     for i in np.flatnonzero(behind.any(axis=1) & ~behind.all(axis=1) & ~away):
-        corners_in_front = np.concatenate([_clip_polygon_at_near_plane(hulls[i][face]) for face in FACES]) @ camera.K.T
-        corners_in_front = corners_in_front[:, :2] / corners_in_front[:, 2:]
+        corners_in_front = camera.project(_hull_corners_in_front(hulls[i]))
         low[i], high[i] = corners_in_front.min(axis=0), corners_in_front.max(axis=0)
     hidden = away | behind.all(axis=1)
     low[hidden], high[hidden] = 0, -1
@@ -169,28 +172,30 @@ def surface_pixel_boxes(surfaces: Sequence[Surface], camera: Camera) -> list[Box
 def may_box_be_in_view(hull: np.ndarray, camera: Camera) -> bool:
     """Whether any part of a box (eight corners, numbered by z, y, x) may be in the picture."""
     rotation, offset = camera.world_to_camera
-    corners = hull @ rotation.T + offset
-    front = np.concatenate([_clip_polygon_at_near_plane(corners[face]) for face in FACES])
+    front = _hull_corners_in_front(hull @ rotation.T + offset)
     if len(front) == 0:
         return False
-    pixels = front @ camera.K.T
-    pixels = pixels[:, :2] / pixels[:, 2:]
+    pixels = camera.project(front)
     return bool((pixels.max(axis=0) >= -0.5).all() and (pixels.min(axis=0) <= np.array(camera.size[::-1]) - 0.5).all())
+
+
+def values_of_pixels(matrix: np.ndarray, box: Box) -> list[np.ndarray]:
+    """Each row of a matrix times (x, y, 1), for the pixels of a box."""
+    x0, y0, x1, y1 = box
+    x = np.arange(x0, x1, dtype=np.float32)
+    y = np.arange(y0, y1, dtype=np.float32)[:, None]
+    return [row[0] * x + (row[1] * y + row[2]) for row in matrix.astype(np.float32)]
 
 
 def _pixel_rays(camera: Camera, box: Box) -> list[np.ndarray]:
     """World directions x, y, z of the rays of a box of pixels, one metre long along the optical axis."""
-    x0, y0, x1, y1 = box
-    x = np.arange(x0, x1, dtype=np.float32)
-    y = np.arange(y0, y1, dtype=np.float32)[:, None]
-    rows = (camera.pose[:3, :3] @ np.linalg.inv(camera.K)).astype(np.float32)
-    return [row[0] * x + (row[1] * y + row[2]) for row in rows]
+    return values_of_pixels(camera.pose[:3, :3] @ np.linalg.inv(camera.K), box)
 
 
 def _curved_inverse_depth(shape: Ball | Tube, camera: Camera, box: Box) -> np.ndarray:
     """Inverse depth of a ball or tube inside a box of pixels; 0 where the ray misses it."""
     x, y, z = _pixel_rays(camera, box)
-    start = (camera.pose[:3, 3] - _ball_centre_or_tube_base(shape)).astype(np.float32)
+    start = (camera.pose[:3, 3] - shape.at).astype(np.float32)
     with np.errstate(invalid="ignore", divide="ignore"):
         if isinstance(shape, Ball):
             if shape.squash != 1:  # a spheroid is a sphere in a world of another height
@@ -214,12 +219,7 @@ def _curved_inverse_depth(shape: Ball | Tube, camera: Camera, box: Box) -> np.nd
 
 def _panel_cover_and_inverse_depth(shape: Panel, camera: Camera, box: Box) -> tuple[np.ndarray, np.ndarray]:
     """Which pixels of a box the panel covers, and its inverse depth there."""
-    x0, y0, x1, y1 = box
-    x = np.arange(x0, x1, dtype=np.float32)
-    y = np.arange(y0, y1, dtype=np.float32)[:, None]
-    s, t, inverse = (
-        np.float32(g[0]) * x + (np.float32(g[1]) * y + np.float32(g[2])) for g in pixel_to_panel_matrix(shape, camera)
-    )
+    s, t, inverse = values_of_pixels(pixel_to_panel_matrix(shape, camera), box)
     if shape.round:
         covered = (s - inverse / 2) ** 2 + (t - inverse / 2) ** 2 <= inverse**2 / 4
         covered &= inverse > 0
@@ -280,7 +280,7 @@ def _curved_colour(item: Surface, camera: Camera, box: Box, inverse: np.ndarray)
 
     shape = item.shape
     assert not isinstance(shape, Panel)
-    start = (camera.pose[:3, 3] - _ball_centre_or_tube_base(shape)).astype(np.float32)
+    start = (camera.pose[:3, 3] - shape.at).astype(np.float32)
     x, y, z = (s + ray / inverse for s, ray in zip(start, _pixel_rays(camera, box), strict=True))
     if isinstance(shape, Ball):
         y = y / np.float32(shape.squash)
@@ -298,13 +298,14 @@ def _curved_colour(item: Surface, camera: Camera, box: Box, inverse: np.ndarray)
     return cv2.remap(rolled, u * width, v * height - np.float32(0.5), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
 
 
-def _ball_centre_or_tube_base(shape: Ball | Tube) -> np.ndarray:
-    return shape.centre if isinstance(shape, Ball) else shape.base
-
-
 def _smaller_quadratic_root(a: np.ndarray, b: np.ndarray, c: np.floating) -> np.ndarray:
     """The smaller root of a·z² + 2b·z + c where a > 0; NaN where there is none."""
     return (-b - np.sqrt(b * b - a * c)) / a
+
+
+def _hull_corners_in_front(hull: np.ndarray) -> np.ndarray:
+    """The corners of the part of a hull (camera axes) in front of the near plane."""
+    return np.concatenate([_clip_polygon_at_near_plane(hull[face]) for face in FACES])
 
 
 def _clip_polygon_at_near_plane(corners: np.ndarray) -> np.ndarray:
@@ -329,11 +330,16 @@ def _bounding_box_corners(shape: Shape) -> np.ndarray:
         return np.array([ring[i] for i in (0, 1, 3, 2, 0, 1, 3, 2)])
     if isinstance(shape, Ball):
         half = shape.radius * np.array([1, shape.squash, 1])
-        low, high = shape.centre - half, shape.centre + half
+        low, high = shape.at - half, shape.at + half
     else:
         radius = max(shape.bottom, shape.top)
-        low = shape.base - np.array([radius, shape.height, radius])
-        high = shape.base + np.array([radius, 0, radius])
+        low = shape.at - np.array([radius, shape.height, radius])
+        high = shape.at + np.array([radius, 0, radius])
+    return box_corners(low, high)
+
+
+def box_corners(low: Sequence[float] | np.ndarray, high: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The corners (8, 3) of a box, numbered by z, y, x."""
     return np.array([[x, y, z] for z in (low[2], high[2]) for y in (low[1], high[1]) for x in (low[0], high[0])])
 
 

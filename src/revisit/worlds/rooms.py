@@ -13,7 +13,7 @@ from revisit.worlds import textures as tx
 from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp
 from revisit.worlds.setting import Setting, arrange_along_side, side_placements
-from revisit.worlds.shapes import Thing, box, panel, turn_and_move
+from revisit.worlds.shapes import Thing, box, panel
 
 PALETTES = fu.load_palettes("room")
 
@@ -27,10 +27,11 @@ def room_setting(seed: int) -> Setting:
     near, far, high = -rng.uniform(1.3, 1.7), rng.uniform(4.1, 4.6), rng.uniform(2.65, 2.9)
 
     things: dict[str, Thing] = _floor_ceiling_and_walls(rng, palette, (left, right, near, far, high))
-    for wall, (turn, foot, length) in side_placements(left, right, near, far).items():
-        free, gaps = (0.75, 1.2, 0.65), (0.1, 0.3)
-        for label, x, thing in arrange_along_side(rng, palette, length, fu.STANDING, fu.HANGING, free=free, gaps=gaps):
-            things[f"{label} ({wall} wall)"] = turn_and_move(turn_and_move(thing, at=(x, 0, 0)), turn, foot)
+    for wall, side_of_room in side_placements(left, right, near, far).items():
+        things |= arrange_along_side(
+            rng, palette, side_of_room, fu.STANDING, fu.HANGING, name=f"{{}} ({wall} wall)",
+            free=(0.75, 1.2, 0.65), gaps=(0.1, 0.3),
+        )  # fmt: skip
 
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     lamp = Lamp(np.array([0.25 * (left + right), -high + 0.15, 1.3]), 0.45, (1.22, 1.14, 1.00), (0.38, 0.40, 0.44))

@@ -20,14 +20,13 @@ class Script:
     what: str
     steps: Sequence[tuple[str, float]]
 
-    def text_with_frame_counts(self, turn: str, frames: int) -> str:
-        """The camera script of a clip of some frames in a world that turns right or left."""
-        away, back = ("right", "left") if turn == "right" else ("left", "right")
+    def text_with_frame_counts(self, world: World, frames: int) -> str:
+        """The camera script of a clip of some frames in a world."""
         total, elapsed, at, parts = sum(share for _, share in self.steps), 0.0, 0, []
         for moves, share in self.steps:
             elapsed += share
             end = round((frames - 1) * elapsed / total)
-            parts.append(f"{moves.format(away=away, back=back)}@{max(end - at, 1)}")
+            parts.append(f"{moves.format(**world.away_and_back)}@{max(end - at, 1)}")
             at = end
         return ",".join(parts)
 
@@ -37,15 +36,14 @@ SCRIPTS = {name: Script(**script) for name, script in read_package_yaml(__packag
 
 def resolve_camera_script(world: World, script: str, frames: int) -> str:
     """The camera script of a name in a world; what is no name is a script already."""
-    return SCRIPTS[script].text_with_frame_counts(world.turn, frames) if script in SCRIPTS else script
+    return SCRIPTS[script].text_with_frame_counts(world, frames) if script in SCRIPTS else script
 
 
 def describe_steps(world: World, steps: Sequence[Step]) -> str:
     """What the steps do, as a sentence; rests and numbers of frames make no difference."""
+    moves = _moves_without_rests(steps)
     for script in SCRIPTS.values():
-        if _moves_without_rests(parse_script(script.text_with_frame_counts(world.turn, 100))) == _moves_without_rests(
-            steps
-        ):
+        if _moves_without_rests(parse_script(script.text_with_frame_counts(world, 100))) == moves:
             return script.what
     return world.prompt.removeprefix(world.scene).strip()
 

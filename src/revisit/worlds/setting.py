@@ -10,7 +10,7 @@ import numpy as np
 from revisit.worlds.furniture import TALL, Maker, Palette
 from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp
-from revisit.worlds.shapes import Thing
+from revisit.worlds.shapes import Thing, turn_and_move
 from revisit.worlds.textures import Paint
 
 
@@ -44,28 +44,31 @@ def side_placements(
 def arrange_along_side(
     rng: np.random.Generator,
     palette: Palette,
-    length: float,
+    side: tuple[float, tuple[float, float, float], float],
     standing: Sequence[tuple[Maker, float]],
     hanging: Sequence[tuple[Maker, float]] = (),
     *,
+    name: str,
+    forward: float = 0.0,
     free: tuple[float, float, float],
     gaps: tuple[float, float],
-) -> list[tuple[str, float, Thing]]:
-    """Things that stand, and hang above low ones, along a side: name, place from its middle, and the thing.
+) -> dict[str, Thing]:
+    """Things that stand, and hang above low ones, along a side (of `side_placements`), by what they are called.
 
-    `free` is what stays free at the beginning, what a further thing needs, and what stays free at the end, so that
-    things of two sides never meet in a corner.
+    `name` holds {}, and `forward` is how far they stand from the side. `free` is what stays free at the beginning, what
+    a further thing needs, and what stays free at the end, so that things of two sides never meet in a corner.
     """
-    row = []
+    things = {}
+    turn, foot, length = side
     at = -length / 2 + free[0]
     waiting, above = list(rng.permutation(len(standing))), list(rng.permutation(len(hanging)))
     while waiting and at < length / 2 - free[1]:
         make, width = standing[waiting.pop()]
         if at + width > length / 2 - free[2]:
             continue
-        row.append((make.__name__, at + width / 2, make(rng, palette)))
-        if make not in TALL and above:
-            over, _ = hanging[above.pop()]
-            row.append((over.__name__, at + width / 2, over(rng, palette)))
+        makers = [make, hanging[above.pop()][0]] if make not in TALL and above else [make]
+        for maker in makers:
+            moved = turn_and_move(maker(rng, palette), at=(at + width / 2, 0, -forward))
+            things[name.format(maker.__name__)] = turn_and_move(moved, turn, foot)
         at += width + rng.uniform(*gaps)
-    return row
+    return things

@@ -8,6 +8,7 @@ moves it. Images are float32 RGB in 0..1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -33,7 +34,7 @@ class Panel:
 class Ball:
     """A sphere, or a spheroid of another height; its image is unrolled by longitude and latitude, north up."""
 
-    centre: np.ndarray
+    at: np.ndarray  # its middle
     radius: float
     image: np.ndarray
     turn: float = 0.0  # degrees about the vertical
@@ -44,9 +45,9 @@ class Ball:
 
 @dataclass(frozen=True, eq=False)
 class Tube:
-    """The side of an upright cylinder or cone; `base` is the middle of its bottom."""
+    """The side of an upright cylinder or cone."""
 
-    base: np.ndarray
+    at: np.ndarray  # the middle of its bottom
     bottom: float  # radius at the bottom
     top: float  # radius at the top
     height: float
@@ -71,11 +72,11 @@ class Solid:
 class Thing:
     """Shapes that belong together, and the blocks that cast their shadow."""
 
-    shapes: tuple[Shape, ...] = ()
-    solids: tuple[Solid, ...] = ()
+    shapes: Sequence[Shape] = ()
+    solids: Sequence[Solid] = ()
 
     def __add__(self, other: Thing) -> Thing:
-        return Thing(self.shapes + other.shapes, self.solids + other.solids)
+        return Thing((*self.shapes, *other.shapes), (*self.solids, *other.solids))
 
 
 def turn_and_move(thing: Thing, turn: float = 0.0, at: tuple[float, float, float] = (0, 0, 0)) -> Thing:
@@ -86,18 +87,15 @@ def turn_and_move(thing: Thing, turn: float = 0.0, at: tuple[float, float, float
         if isinstance(shape, Panel):
             across, down = rotation @ shape.across, rotation @ shape.down
             return replace(shape, corner=rotation @ shape.corner + offset, across=across, down=down)
-        if isinstance(shape, Ball):
-            return replace(shape, centre=rotation @ shape.centre + offset, turn=shape.turn + turn)
-        return replace(shape, base=rotation @ shape.base + offset, turn=shape.turn + turn)
+        return replace(shape, at=rotation @ shape.at + offset, turn=shape.turn + turn)
 
     solids = [replace(s, centre=rotation @ s.centre + offset, turn=s.turn + turn) for s in thing.solids]
-    return Thing(tuple(move_shape(shape) for shape in thing.shapes), tuple(solids))
+    return Thing([move_shape(shape) for shape in thing.shapes], solids)
 
 
 def roll_balls(thing: Thing, degrees: float) -> Thing:
     """The thing with its balls rolled towards +x about their own middle."""
-    shapes = [replace(shape, roll=degrees) if isinstance(shape, Ball) else shape for shape in thing.shapes]
-    return replace(thing, shapes=tuple(shapes))
+    return replace(thing, shapes=[replace(s, roll=degrees) if isinstance(s, Ball) else s for s in thing.shapes])
 
 
 def tilt_about_hinge(thing: Thing, degrees: float, up: float, z: float) -> Thing:
@@ -109,7 +107,7 @@ def tilt_about_hinge(thing: Thing, degrees: float, up: float, z: float) -> Thing
         corner = rotation @ (shape.corner - hinge) + hinge
         swung.append(replace(shape, corner=corner, across=rotation @ shape.across, down=rotation @ shape.down))
     solids = [replace(s, centre=rotation @ (s.centre - hinge) + hinge) for s in thing.solids]
-    return Thing(tuple(swung), tuple(solids))
+    return Thing(swung, solids)
 
 
 def stretch_thing(thing: Thing, wide: float, high: float) -> Thing:
@@ -122,12 +120,12 @@ def stretch_thing(thing: Thing, wide: float, high: float) -> Thing:
             return replace(shape, corner=corner, across=across, down=down)
         if isinstance(shape, Ball):
             squash = shape.squash * high / wide
-            return replace(shape, centre=shape.centre * factors, radius=shape.radius * wide, squash=squash)
+            return replace(shape, at=shape.at * factors, radius=shape.radius * wide, squash=squash)
         bottom, top, height = shape.bottom * wide, shape.top * wide, shape.height * high
-        return replace(shape, base=shape.base * factors, bottom=bottom, top=top, height=height)
+        return replace(shape, at=shape.at * factors, bottom=bottom, top=top, height=height)
 
     solids = [replace(s, centre=s.centre * factors, half=s.half * factors) for s in thing.solids]
-    return Thing(tuple(stretch_shape(shape) for shape in thing.shapes), tuple(solids))
+    return Thing([stretch_shape(shape) for shape in thing.shapes], solids)
 
 
 def box(
@@ -160,7 +158,7 @@ def box(
         if name not in skip.split()
     ]
     solid = Solid(np.array([x, -up - height / 2, z]), np.array([width, height, depth]) / 2)
-    return Thing(tuple(panels), (solid,))
+    return Thing(panels, (solid,))
 
 
 def panel(
@@ -189,8 +187,8 @@ def horizontal_panel(
 ) -> Thing:
     """A flat rectangle or disc of width and depth that lies at x, up, z and faces up."""
     (width, depth), (x, up, z) = size, at
-    flat = panel(rng, (x - width / 2, -up, z + depth / 2), (width, 0, 0), (0, 0, -depth), paint, round=round)
-    return Thing((flat,))
+    corner = (x - width / 2, -up, z + depth / 2)
+    return Thing((panel(rng, corner, (width, 0, 0), (0, 0, -depth), paint, round=round),))
 
 
 def ball(rng: np.random.Generator, radius: float, paint: Paint, *, at: tuple[float, float, float]) -> Thing:
@@ -216,11 +214,9 @@ def tube(
     side = Tube(base, bottom, top, height, paint(rng, 2 * np.pi * max(radii), height))
     wide = 0.7 * min(bottom, top)
     thing = Thing((side,), (Solid(base - (0, height / 2, 0), np.array([wide, height / 2, wide])),))
-    return (
-        thing
-        if lid is None
-        else thing + horizontal_panel(rng, (2 * top, 2 * top), lid, at=(x, up + height, z), round=True)
-    )
+    if lid is not None:
+        thing += horizontal_panel(rng, (2 * top, 2 * top), lid, at=(x, up + height, z), round=True)
+    return thing
 
 
 def surface_points_and_normals(shape: Shape, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -237,11 +233,11 @@ def surface_points_and_normals(shape: Shape, rows: int, columns: int) -> tuple[n
         directions = np.stack([level * np.sin(longitude), -np.cos(latitude), level * np.cos(longitude)], axis=-1)
         directions = directions @ rotation_from_axis_angle((0, 0, 1), shape.roll).T
         normals = directions / (1, shape.squash, 1)
-        points = shape.centre + shape.radius * directions * (1, shape.squash, 1)
+        points = shape.at + shape.radius * directions * (1, shape.squash, 1)
         return points, normals / np.linalg.norm(normals, axis=-1, keepdims=True)
     radius = shape.top + (shape.bottom - shape.top) * v
     around = np.stack([np.sin(longitude), np.zeros_like(u), np.cos(longitude)], axis=-1)
-    points = shape.base + radius[..., None] * around + np.stack([0 * u, (v - 1) * shape.height, 0 * u], axis=-1)
+    points = shape.at + radius[..., None] * around + np.stack([0 * u, (v - 1) * shape.height, 0 * u], axis=-1)
     slope = (shape.top - shape.bottom) / shape.height  # a side that opens upwards looks down
     normals = around + np.array([0, slope, 0])
     return points, normals / np.linalg.norm(normals, axis=-1, keepdims=True)

@@ -61,11 +61,8 @@ def frames_with_event_position(film: Film, where: Callable[[np.ndarray], np.ndar
     """The truth, with the event at another place of its path on return: `where` it is, from where it should be."""
     path, progress = event_path(film)
     for (frame, away), position in zip(frames_with_memory_failed(film), where(progress), strict=True):
-        yield (
-            blend_state_pictures(film, frame, states_at_path_position(path, position))
-            if away
-            else film.truth(frame).rgb
-        )
+        weighted = states_at_path_position(path, position) if away else [(1.0, film.states[frame])]
+        yield effects.weighted_mean_picture((weight, film.shot(frame, state).rgb) for weight, state in weighted)
 
 
 def event_path(film: Film) -> tuple[Weighted, np.ndarray]:
@@ -83,9 +80,8 @@ def states_at_path_position(path: Weighted, position: float) -> Weighted:
         return [(1.0, path[after][1])]
     (start, one), (end, other) = path[after - 1], path[after]
     share = (position - start) / (end - start)
-    place = offset_place(one.place, share * np.subtract(other.place, one.place))
     between = {name: (1 - share) * getattr(one, name) + share * getattr(other, name) for name in GRADUAL}
-    mixed = replace(one, place=place, **between)
+    mixed = replace(moved_target(one, share * np.subtract(other.place, one.place)), **between)
     if one.look == other.look:
         return [(1.0, mixed)]
     return [(1 - share, mixed), (share, replace(mixed, look=other.look))]
@@ -98,15 +94,10 @@ def state_distance(one: State, other: State) -> float:
     return distance + (abs(one.turn - other.turn) + abs(one.roll - other.roll)) / 90
 
 
-def blend_state_pictures(film: Film, frame: int, weighted: Weighted) -> np.ndarray:
-    """A frame with the target in a state, or in a blend of states."""
-    return effects.weighted_mean_picture((weight, film.shot(frame, state).rgb) for weight, state in weighted)
-
-
-def offset_place(place: tuple[float, float, float], by: np.ndarray) -> tuple[float, float, float]:
-    """A place some way from another."""
-    x, y, z = (float(a + b) for a, b in zip(place, by, strict=True))
-    return x, y, z
+def moved_target(state: State, by: np.ndarray) -> State:
+    """The target some way from where it is."""
+    x, y, z = (float(a + b) for a, b in zip(state.place, by, strict=True))
+    return replace(state, place=(x, y, z))
 
 
 def states_without_visible_jumps(film: Film) -> list[State]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,32 +18,20 @@ INKS = ((0.06, 0.08, 0.16), (0.98, 0.94, 0.80))  # of a foreign pattern: one dar
 def make_target_in_state(make: Callable[[np.random.Generator], Thing], seed: int, state: State) -> Thing:
     """What `make` makes, as a state shows it."""
     thing = make(np.random.default_rng([seed, 77]))
+    images = [shape.image for shape in thing.shapes]
     mix = state.identity_mix if state.identity else 0.0
     if mix:
         # Another individual is made with other random numbers, and has other colours.
-        other = make(np.random.default_rng([seed, 77, state.identity]))
+        others = make(np.random.default_rng([seed, 77, state.identity])).shapes
         turn = 70.0 + 220.0 * (state.identity * 0.618 % 1)
-        images = [
-            (1 - mix) * a.image + mix * rotate_hues(b.image, turn, 1.0)
-            for a, b in zip(thing.shapes, other.shapes, strict=True)
-        ]
-        thing = _with_images(thing, images)
+        pairs = zip(images, others, strict=True)
+        images = [(1 - mix) * image + mix * rotate_hues(other.image, turn, 1.0) for image, other in pairs]
     if state.texture:
-        images = [
-            cover_with_blotches(shape.image, np.random.default_rng([5, part]), state.texture)
-            for part, shape in enumerate(thing.shapes)
-        ]
-        thing = _with_images(thing, images)
+        rngs = [np.random.default_rng([5, part]) for part in range(len(images))]
+        images = [cover_with_blotches(image, rng, state.texture) for image, rng in zip(images, rngs, strict=True)]
     if state.colour:
-        thing = _with_images(
-            thing, [rotate_hues(shape.image, TURN * state.colour, state.colour) for shape in thing.shapes]
-        )
-    return thing
-
-
-def _with_images(thing: Thing, images: Sequence[np.ndarray]) -> Thing:
-    shapes = [replace(shape, image=image) for shape, image in zip(thing.shapes, images, strict=True)]
-    return replace(thing, shapes=tuple(shapes))
+        images = [rotate_hues(image, TURN * state.colour, state.colour) for image in images]
+    return replace(thing, shapes=[replace(s, image=image) for s, image in zip(thing.shapes, images, strict=True)])
 
 
 def rotate_hues(image: np.ndarray, turn: float, strength: float) -> np.ndarray:

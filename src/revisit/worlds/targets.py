@@ -114,14 +114,8 @@ def candle(rng: np.random.Generator, state: State) -> Thing:
     wax, brass = _spots((0.80, 0.24, 0.22), (0.96, 0.80, 0.62)), tx.plain((0.80, 0.62, 0.26), 0.06)
     thing = tube(rng, (0.13, 0.17), 0.045, brass, at=(0, 0, 0), lid=brass)
     high = 0.045 + 0.40 * (1 - 0.8 * state.amount)
-    thing += tube(
-        rng,
-        (0.085, 0.08),
-        high - 0.045,
-        _lowest_part_of_paint(wax, (high - 0.045) / 0.40),
-        at=(0, 0.045, 0),
-        lid=tx.plain((0.97, 0.78, 0.60)),
-    )
+    remaining, top = _lowest_part_of_paint(wax, (high - 0.045) / 0.40), tx.plain((0.97, 0.78, 0.60))
+    thing += tube(rng, (0.085, 0.08), high - 0.045, remaining, at=(0, 0.045, 0), lid=top)
     thing += tube(rng, (0.006, 0.006), 0.03, tx.plain((0.1, 0.08, 0.08)), at=(0, high, 0))
     flame = tube(rng, (0.035, 0.002), 0.10, _flame_paint, at=(0, high + 0.035, 0))
     flame += tube(rng, (0.012, 0.035), 0.025, _flame_paint, at=(0, high + 0.012, 0))

@@ -67,20 +67,13 @@ def wallpaper(
     for _ in range(int(26 * width * height)):
         x, y = rng.uniform(0, width), rng.uniform(0, height)
         turn, size = rng.uniform(0, 360), rng.uniform(0.03, 0.10)
-        tint = _to_bytes(_vary_colour(rng, _random_colour(rng, motifs), 0.10))
+        tint = _varied_bytes(rng, random_colour(rng, motifs), 0.10)
         for leaf in range(int(rng.integers(1, 6))):
             angle = turn + leaf * rng.uniform(38, 64)
             centre = x + 0.8 * size * np.cos(np.radians(angle)), y + 0.8 * size * np.sin(np.radians(angle))
             axes = (int(size * TEXELS), int(size * TEXELS * rng.uniform(0.22, 0.45)))
             cv2.ellipse(canvas, _to_texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
-        cv2.circle(
-            canvas,
-            _to_texel((x, y)),
-            int(size * TEXELS * 0.3),
-            _to_bytes(_vary_colour(rng, colour, 0.2)),
-            -1,
-            cv2.LINE_AA,
-        )
+        _fill_disc(canvas, (x, y), int(size * TEXELS * 0.3), _varied_bytes(rng, colour, 0.2))
     return _scale_brightness(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (40, 40), 5))
 
 
@@ -97,7 +90,7 @@ def bricks(rng: np.random.Generator, width: float, height: float, colour: Colour
         while left < width:
             length = rng.uniform(0.15, 0.30)
             corner = _to_texel((left + 0.012, top + 0.012))
-            tint = _to_bytes(_vary_colour(rng, colour, 0.13, 0.04))
+            tint = _varied_bytes(rng, colour, 0.13, 0.04)
             cv2.rectangle(canvas, corner, _to_texel((left + length, top + course)), tint, -1)
             left += length
         top += course
@@ -111,194 +104,7 @@ def wood(
 ) -> np.ndarray:
     """Planks with grain and knots; `along` is the direction they run, x or y."""
     if along == "y":
-        return np.ascontiguousarray(_plank_image(rng, height, width, colour, plank).transpose(1, 0, 2))
-    return _plank_image(rng, width, height, colour, plank)
-
-
-@paint_factory
-def fabric(
-    rng: np.random.Generator, width: float, height: float, colour: Colour, stripes: Sequence[Colour] = ()
-) -> np.ndarray:
-    """Woven cloth, plain or with stripes of unequal width."""
-    image = _uniform_image(colour, width, height)
-    shape = image.shape[:2]
-    at = 0.0
-    while stripes and at < width:
-        band = rng.uniform(0.02, 0.09)
-        if rng.random() < 0.6:
-            span = slice(int(at * TEXELS), int((at + band) * TEXELS))
-            image[:, span] = _vary_colour(rng, _random_colour(rng, stripes), 0.08)
-        at += band
-    _scale_brightness(
-        image, 0.05 * fractal_noise(rng, shape, (60, 60), 3) + 0.05 * fractal_noise(rng, shape, (4, 4), 2)
-    )
-    return _add_speckles(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
-
-
-@paint_factory
-def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour]) -> np.ndarray:
-    """A rug: nested borders around a field of scattered diamonds."""
-    import cv2
-
-    canvas = _to_uint8(_uniform_image(colours[0], width, height))
-    inset = 0.0
-    for i in range(4):
-        tint = _to_bytes(_vary_colour(rng, colours[i % len(colours)], 0.06))
-        cv2.rectangle(canvas, _to_texel((inset, inset)), _to_texel((width - inset, height - inset)), tint, -1)
-        inset += rng.uniform(0.02, 0.05) * min(width, height)
-    for _ in range(int(45 * width * height)):
-        x, y = rng.uniform(inset, width - inset), rng.uniform(inset, height - inset)
-        wide, high = rng.uniform(0.02, 0.11, 2)
-        for shrink in (1.0, 0.6, 0.3):
-            across, down = wide * shrink, high * shrink
-            corners = [(x - across, y), (x, y - down), (x + across, y), (x, y + down)]
-            tint = _to_bytes(_vary_colour(rng, _random_colour(rng, colours), 0.08))
-            cv2.fillConvexPoly(canvas, np.array([_to_texel(c) for c in corners]), tint, cv2.LINE_AA)
-    shape = canvas.shape[:2]
-    return _scale_brightness(
-        _to_float(canvas), 0.07 * fractal_noise(rng, shape, (5, 5), 2) + 0.03 * fractal_noise(rng, shape, (50, 50), 2)
-    )
-
-
-@paint_factory
-def art(
-    rng: np.random.Generator,
-    width: float,
-    height: float,
-    colours: Sequence[Colour],
-    margin: Colour | None = (0.95, 0.94, 0.9),
-) -> np.ndarray:
-    """An abstract poster: a sky of two colours, discs, hills and strokes, inside a paper margin."""
-    import cv2
-
-    image = _uniform_image(colours[0], width, height)
-    high, wide = image.shape[:2]
-    ramp = np.linspace(0, 1, high, dtype=np.float32)[:, None, None]
-    first, second = (np.asarray(colours[i], np.float32) for i in rng.choice(len(colours), 2, replace=False))
-    canvas = _to_uint8(np.broadcast_to(first * (1 - ramp) + second * ramp, image.shape))
-    for _ in range(int(rng.integers(2, 5))):
-        centre = (rng.uniform(0.1, 0.9) * width, rng.uniform(0.1, 0.6) * height)
-        radius = int(rng.uniform(0.06, 0.22) * wide)
-        cv2.circle(
-            canvas,
-            _to_texel(centre),
-            radius,
-            _to_bytes(_vary_colour(rng, _random_colour(rng, colours), 0.15)),
-            -1,
-            cv2.LINE_AA,
-        )
-    x = np.arange(wide)
-    for level in np.sort(rng.uniform(0.4, 0.95, int(rng.integers(3, 6)))):
-        ridge = level * high + 0.09 * high * fractal_noise(rng, (1, wide), (1, wide / 3), 4)[0]
-        outline = np.concatenate([np.stack([x, ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
-        cv2.fillPoly(canvas, [outline], _to_bytes(_vary_colour(rng, _random_colour(rng, colours), 0.2)), cv2.LINE_AA)
-    for _ in range(int(rng.integers(6, 16))):
-        ends = rng.uniform(0, 1, (2, 2)) * (width, height)
-        tint = _to_bytes(_vary_colour(rng, _random_colour(rng, colours), 0.25))
-        cv2.line(canvas, _to_texel(ends[0]), _to_texel(ends[1] * 0.3 + ends[0] * 0.7), tint, 2, cv2.LINE_AA)
-    if margin is not None:
-        border = max(2, int(0.06 * min(high, wide)))
-        cv2.rectangle(canvas, (0, 0), (wide - 1, high - 1), _to_bytes(margin), 2 * border)
-    return _scale_brightness(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (14, 14), 4))
-
-
-@paint_factory
-def books(
-    rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour], case: Colour, shelves: int = 4
-) -> np.ndarray:
-    """The front of a bookcase: shelves full of upright and leaning books, with gaps and ornaments."""
-    import cv2
-
-    canvas = _to_uint8(_uniform_image(np.asarray(case) * 0.35, width, height))
-    board, pitch = 0.03, height / shelves
-    for shelf in range(shelves):
-        bottom = (shelf + 1) * pitch - board
-        left = board
-        while left < width - board - 0.02:
-            thick, tall = rng.uniform(0.02, 0.06), rng.uniform(0.55, 0.9) * (pitch - board)
-            right = min(left + thick, width - board)
-            if rng.random() < 0.10:
-                left += rng.uniform(0.03, 0.10)
-                continue
-            lean = rng.choice([0.0, 0.0, 0.0, 0.025])
-            tint = _vary_colour(rng, _random_colour(rng, colours), 0.16)
-            spine = [(left + lean, bottom - tall), (right + lean, bottom - tall), (right, bottom), (left, bottom)]
-            cv2.fillConvexPoly(canvas, np.array([_to_texel(p) for p in spine]), _to_bytes(tint), cv2.LINE_AA)
-            label = _to_bytes(np.clip(tint + rng.choice([-0.3, 0.35]), 0, 1))
-            for band in rng.uniform(0.12, 0.9, int(rng.integers(1, 4))):
-                at = bottom - tall * band
-                stop = _to_texel((right - 0.005, at + rng.uniform(0.004, 0.03)))
-                cv2.rectangle(canvas, _to_texel((left + 0.005, at)), stop, label, -1)
-            left = right + lean + 0.002
-        cv2.rectangle(
-            canvas,
-            _to_texel((0, bottom)),
-            _to_texel((width, bottom + board)),
-            _to_bytes(_vary_colour(rng, case, 0.04)),
-            -1,
-        )
-    sides = int(board * TEXELS)
-    canvas[:, :sides] = canvas[:, -sides:] = _to_bytes(case)
-    canvas[:sides] = _to_bytes(case)
-    return _scale_brightness(_to_float(canvas), 0.05 * fractal_noise(rng, canvas.shape[:2], (10, 10), 3))
-
-
-@paint_factory
-def drawers(
-    rng: np.random.Generator, width: float, height: float, colour: Colour, rows: int, columns: int
-) -> np.ndarray:
-    """The front of a cabinet: wooden drawers with dark joints and bright knobs."""
-    import cv2
-
-    canvas = _to_uint8(_plank_image(rng, width, height, colour, height / rows))
-    for row in range(rows):
-        for column in range(columns):
-            x0, y0 = column * width / columns, row * height / rows
-            x1, y1 = x0 + width / columns, y0 + height / rows
-            dark = _to_bytes(np.asarray(colour) * 0.35)
-            cv2.rectangle(canvas, _to_texel((x0 + 0.015, y0 + 0.015)), _to_texel((x1 - 0.015, y1 - 0.015)), dark, 2)
-            centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-            cv2.circle(canvas, _to_texel(centre), 5, _to_bytes((0.25, 0.2, 0.15)), -1, cv2.LINE_AA)
-            cv2.circle(canvas, _to_texel(centre), 4, _to_bytes((0.9, 0.78, 0.45)), -1, cv2.LINE_AA)
-    return _to_float(canvas)
-
-
-@paint_factory
-def landscape(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-    """What a window shows: a bright sky with clouds over hills and trees, behind a cross of bars."""
-    import cv2
-
-    image = _uniform_image((0.62, 0.80, 0.96), width, height)
-    high, wide = image.shape[:2]
-    clouds = np.clip(fractal_noise(rng, (high, wide), (high / 3, wide / 2), 6) * 0.5 + 0.1, 0, 1)[..., None]
-    image += (1 - image) * clouds
-    canvas = _to_uint8(image)
-    x = np.arange(wide)
-    for level, tint in ((0.5, (0.55, 0.68, 0.72)), (0.64, (0.42, 0.60, 0.42)), (0.8, (0.28, 0.46, 0.25))):
-        ridge = level * high + 0.06 * high * fractal_noise(rng, (1, wide), (1, wide / 2), 5)[0]
-        outline = np.concatenate([np.stack([x, ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
-        cv2.fillPoly(canvas, [outline], _to_bytes(_vary_colour(rng, tint, 0.05)), cv2.LINE_AA)
-    for _ in range(14):
-        centre = (rng.uniform(0, width), rng.uniform(0.72, 0.95) * height)
-        radius = int(rng.uniform(0.02, 0.07) * high)
-        cv2.circle(
-            canvas, _to_texel(centre), radius, _to_bytes(_vary_colour(rng, (0.2, 0.36, 0.18), 0.1)), -1, cv2.LINE_AA
-        )
-    bar = _to_bytes((0.93, 0.92, 0.88))
-    for k in (0, 0.5, 1):
-        cv2.line(canvas, _to_texel((k * width, 0)), _to_texel((k * width, height)), bar, 9)
-        cv2.line(canvas, _to_texel((0, k * height)), _to_texel((width, k * height)), bar, 9)
-    return _to_float(canvas)
-
-
-@paint_factory
-def plain(rng: np.random.Generator, width: float, height: float, colour: Colour, roughness: float = 0.03) -> np.ndarray:
-    """One colour with a faint grain, for small things."""
-    image = _uniform_image(colour, width, height)
-    return _scale_brightness(image, roughness * fractal_noise(rng, image.shape[:2], (12, 12), 3))
-
-
-def _plank_image(rng: np.random.Generator, width: float, height: float, colour: Colour, plank: float) -> np.ndarray:
+        return np.ascontiguousarray(wood(colour, plank)(rng, height, width).transpose(1, 0, 2))
     image = _uniform_image(colour, width, height)
     high, wide = image.shape[:2]
     top = 0.0
@@ -318,6 +124,166 @@ def _plank_image(rng: np.random.Generator, width: float, height: float, colour: 
     grain = 0.06 * fractal_noise(rng, (high, wide), (6, 160), 3) + 0.04 * fractal_noise(rng, (high, wide), (30, 90), 4)
     _scale_brightness(image, grain)
     return _add_speckles(rng, image, count=int(30 * width * height), size=(0.006, 0.02), strength=-0.3)
+
+
+@paint_factory
+def fabric(
+    rng: np.random.Generator, width: float, height: float, colour: Colour, stripes: Sequence[Colour] = ()
+) -> np.ndarray:
+    """Woven cloth, plain or with stripes of unequal width."""
+    image = _uniform_image(colour, width, height)
+    shape = image.shape[:2]
+    at = 0.0
+    while stripes and at < width:
+        band = rng.uniform(0.02, 0.09)
+        if rng.random() < 0.6:
+            span = slice(int(at * TEXELS), int((at + band) * TEXELS))
+            image[:, span] = _vary_colour(rng, random_colour(rng, stripes), 0.08)
+        at += band
+    _scale_brightness(
+        image, 0.05 * fractal_noise(rng, shape, (60, 60), 3) + 0.05 * fractal_noise(rng, shape, (4, 4), 2)
+    )
+    return _add_speckles(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
+
+
+@paint_factory
+def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour]) -> np.ndarray:
+    """A rug: nested borders around a field of scattered diamonds."""
+    import cv2
+
+    canvas = _to_uint8(_uniform_image(colours[0], width, height))
+    inset = 0.0
+    for i in range(4):
+        tint = _varied_bytes(rng, colours[i % len(colours)], 0.06)
+        cv2.rectangle(canvas, _to_texel((inset, inset)), _to_texel((width - inset, height - inset)), tint, -1)
+        inset += rng.uniform(0.02, 0.05) * min(width, height)
+    for _ in range(int(45 * width * height)):
+        x, y = rng.uniform(inset, width - inset), rng.uniform(inset, height - inset)
+        wide, high = rng.uniform(0.02, 0.11, 2)
+        for shrink in (1.0, 0.6, 0.3):
+            across, down = wide * shrink, high * shrink
+            corners = [(x - across, y), (x, y - down), (x + across, y), (x, y + down)]
+            tint = _varied_bytes(rng, random_colour(rng, colours), 0.08)
+            cv2.fillConvexPoly(canvas, np.array([_to_texel(c) for c in corners]), tint, cv2.LINE_AA)
+    shape = canvas.shape[:2]
+    return _scale_brightness(
+        _to_float(canvas), 0.07 * fractal_noise(rng, shape, (5, 5), 2) + 0.03 * fractal_noise(rng, shape, (50, 50), 2)
+    )
+
+
+@paint_factory
+def art(
+    rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour], margin: Colour = (0.95, 0.94, 0.9)
+) -> np.ndarray:
+    """An abstract poster: a sky of two colours, discs, hills and strokes, inside a paper margin."""
+    import cv2
+
+    image = _uniform_image(colours[0], width, height)
+    high, wide = image.shape[:2]
+    ramp = np.linspace(0, 1, high, dtype=np.float32)[:, None, None]
+    first, second = (np.asarray(colours[i], np.float32) for i in rng.choice(len(colours), 2, replace=False))
+    canvas = _to_uint8(np.broadcast_to(first * (1 - ramp) + second * ramp, image.shape))
+    for _ in range(int(rng.integers(2, 5))):
+        centre = (rng.uniform(0.1, 0.9) * width, rng.uniform(0.1, 0.6) * height)
+        radius = int(rng.uniform(0.06, 0.22) * wide)
+        _fill_disc(canvas, centre, radius, _varied_bytes(rng, random_colour(rng, colours), 0.15))
+    for level in np.sort(rng.uniform(0.4, 0.95, int(rng.integers(3, 6)))):
+        ridge = level * high + 0.09 * high * fractal_noise(rng, (1, wide), (1, wide / 3), 4)[0]
+        _fill_hill(canvas, ridge, _varied_bytes(rng, random_colour(rng, colours), 0.2))
+    for _ in range(int(rng.integers(6, 16))):
+        ends = rng.uniform(0, 1, (2, 2)) * (width, height)
+        tint = _varied_bytes(rng, random_colour(rng, colours), 0.25)
+        cv2.line(canvas, _to_texel(ends[0]), _to_texel(ends[1] * 0.3 + ends[0] * 0.7), tint, 2, cv2.LINE_AA)
+    border = max(2, int(0.06 * min(high, wide)))
+    cv2.rectangle(canvas, (0, 0), (wide - 1, high - 1), _to_bytes(margin), 2 * border)
+    return _scale_brightness(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (14, 14), 4))
+
+
+@paint_factory
+def books(
+    rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour], case: Colour, shelves: int
+) -> np.ndarray:
+    """The front of a bookcase: shelves full of upright and leaning books, with gaps and ornaments."""
+    import cv2
+
+    canvas = _to_uint8(_uniform_image(np.asarray(case) * 0.35, width, height))
+    board, pitch = 0.03, height / shelves
+    for shelf in range(shelves):
+        bottom = (shelf + 1) * pitch - board
+        left = board
+        while left < width - board - 0.02:
+            thick, tall = rng.uniform(0.02, 0.06), rng.uniform(0.55, 0.9) * (pitch - board)
+            right = min(left + thick, width - board)
+            if rng.random() < 0.10:
+                left += rng.uniform(0.03, 0.10)
+                continue
+            lean = rng.choice([0.0, 0.0, 0.0, 0.025])
+            tint = _vary_colour(rng, random_colour(rng, colours), 0.16)
+            spine = [(left + lean, bottom - tall), (right + lean, bottom - tall), (right, bottom), (left, bottom)]
+            cv2.fillConvexPoly(canvas, np.array([_to_texel(p) for p in spine]), _to_bytes(tint), cv2.LINE_AA)
+            label = _to_bytes(np.clip(tint + rng.choice([-0.3, 0.35]), 0, 1))
+            for band in rng.uniform(0.12, 0.9, int(rng.integers(1, 4))):
+                at = bottom - tall * band
+                stop = _to_texel((right - 0.005, at + rng.uniform(0.004, 0.03)))
+                cv2.rectangle(canvas, _to_texel((left + 0.005, at)), stop, label, -1)
+            left = right + lean + 0.002
+        stop = _to_texel((width, bottom + board))
+        cv2.rectangle(canvas, _to_texel((0, bottom)), stop, _varied_bytes(rng, case, 0.04), -1)
+    sides = int(board * TEXELS)
+    canvas[:, :sides] = canvas[:, -sides:] = _to_bytes(case)
+    canvas[:sides] = _to_bytes(case)
+    return _scale_brightness(_to_float(canvas), 0.05 * fractal_noise(rng, canvas.shape[:2], (10, 10), 3))
+
+
+@paint_factory
+def drawers(
+    rng: np.random.Generator, width: float, height: float, colour: Colour, rows: int, columns: int
+) -> np.ndarray:
+    """The front of a cabinet: wooden drawers with dark joints and bright knobs."""
+    import cv2
+
+    canvas = _to_uint8(wood(colour, height / rows)(rng, width, height))
+    for row in range(rows):
+        for column in range(columns):
+            x0, y0 = column * width / columns, row * height / rows
+            x1, y1 = x0 + width / columns, y0 + height / rows
+            dark = _to_bytes(np.asarray(colour) * 0.35)
+            cv2.rectangle(canvas, _to_texel((x0 + 0.015, y0 + 0.015)), _to_texel((x1 - 0.015, y1 - 0.015)), dark, 2)
+            centre = ((x0 + x1) / 2, (y0 + y1) / 2)
+            _fill_disc(canvas, centre, 5, _to_bytes((0.25, 0.2, 0.15)))
+            _fill_disc(canvas, centre, 4, _to_bytes((0.9, 0.78, 0.45)))
+    return _to_float(canvas)
+
+
+@paint_factory
+def landscape(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+    """What a window shows: a bright sky with clouds over hills and trees, behind a cross of bars."""
+    import cv2
+
+    image = _uniform_image((0.62, 0.80, 0.96), width, height)
+    high, wide = image.shape[:2]
+    clouds = np.clip(fractal_noise(rng, (high, wide), (high / 3, wide / 2), 6) * 0.5 + 0.1, 0, 1)[..., None]
+    image += (1 - image) * clouds
+    canvas = _to_uint8(image)
+    for level, tint in ((0.5, (0.55, 0.68, 0.72)), (0.64, (0.42, 0.60, 0.42)), (0.8, (0.28, 0.46, 0.25))):
+        ridge = level * high + 0.06 * high * fractal_noise(rng, (1, wide), (1, wide / 2), 5)[0]
+        _fill_hill(canvas, ridge, _varied_bytes(rng, tint, 0.05))
+    for _ in range(14):
+        centre = (rng.uniform(0, width), rng.uniform(0.72, 0.95) * height)
+        radius = int(rng.uniform(0.02, 0.07) * high)
+        _fill_disc(canvas, centre, radius, _varied_bytes(rng, (0.2, 0.36, 0.18), 0.1))
+    bar = _to_bytes((0.93, 0.92, 0.88))
+    for k in (0, 0.5, 1):
+        cv2.line(canvas, _to_texel((k * width, 0)), _to_texel((k * width, height)), bar, 9)
+        cv2.line(canvas, _to_texel((0, k * height)), _to_texel((width, k * height)), bar, 9)
+    return _to_float(canvas)
+
+
+@paint_factory
+def plain(rng: np.random.Generator, width: float, height: float, colour: Colour, roughness: float = 0.03) -> np.ndarray:
+    """One colour with a faint grain, for small things."""
+    image = _uniform_image(colour, width, height)
+    return _scale_brightness(image, roughness * fractal_noise(rng, image.shape[:2], (12, 12), 3))
 
 
 def _uniform_image(colour: Colour, width: float, height: float) -> np.ndarray:
@@ -355,7 +321,8 @@ def _vary_colour(rng: np.random.Generator, colour: Colour, light: float, hue: fl
     return np.asarray(np.minimum(np.maximum(varied, 0.0), 1.0))
 
 
-def _random_colour(rng: np.random.Generator, colours: Sequence[Colour]) -> Colour:
+def random_colour(rng: np.random.Generator, colours: Sequence[Colour]) -> Colour:
+    """One of some colours."""
     return colours[int(rng.integers(len(colours)))]
 
 
@@ -366,6 +333,25 @@ def _to_texel(point: Sequence[float] | np.ndarray) -> tuple[int, int]:
 def _to_bytes(colour: Colour) -> tuple[int, int, int]:
     r, g, b = (round(255 * float(c)) for c in colour)
     return r, g, b
+
+
+def _varied_bytes(rng: np.random.Generator, colour: Colour, light: float, hue: float = 0.03) -> tuple[int, int, int]:
+    return _to_bytes(_vary_colour(rng, colour, light, hue))
+
+
+def _fill_disc(canvas: np.ndarray, centre: Sequence[float], radius: int, tint: Sequence[int]) -> None:
+    import cv2
+
+    cv2.circle(canvas, _to_texel(centre), radius, tint, -1, cv2.LINE_AA)
+
+
+def _fill_hill(canvas: np.ndarray, ridge: np.ndarray, tint: Sequence[int]) -> None:
+    """Fill what lies below a ridge, whose height is given for every column."""
+    import cv2
+
+    high, wide = canvas.shape[:2]
+    outline = np.concatenate([np.stack([np.arange(wide), ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
+    cv2.fillPoly(canvas, [outline], tint, cv2.LINE_AA)
 
 
 def _to_uint8(image: np.ndarray) -> np.ndarray:

@@ -14,20 +14,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from revisit.worlds import render
 from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp, light_factors, lit_images
-from revisit.worlds.render import (
-    Box,
-    Camera,
-    Surface,
-    Traced,
-    colour_traced_surfaces,
-    make_surface,
-    may_box_be_in_view,
-    pixel_to_panel_matrix,
-    surface_pixel_boxes,
-    trace_surfaces,
-)
+from revisit.worlds.render import Box, Camera, Surface, Traced
 from revisit.worlds.shapes import Panel, Shape, Solid, Thing, roll_balls, stretch_thing, turn_and_move
 from revisit.worlds.state import SCREEN, TARGET, State
 from revisit.worlds.target_appearance import make_target_in_state
@@ -92,6 +82,11 @@ class World:
         return f"{self.scene} The camera turns {self.turn}, away from the {title}, and then turns back."
 
     @property
+    def away_and_back(self) -> dict[str, str]:
+        """The sides to which the camera turns away and back, as scripts name them."""
+        return {"away": self.turn, "back": "left" if self.turn == "right" else "right"}
+
+    @property
     def first_state(self) -> State:
         return State(self.places[0])
 
@@ -123,7 +118,8 @@ class World:
     def _lit_surfaces(self, thing: Thing, solids: Sequence[Solid], instance: int) -> tuple[Surface, ...]:
         """A thing's surfaces under the lamp, with the shadows of solids on them."""
         images = lit_images(thing.shapes, self.lamp, solids)
-        return tuple(make_surface(shape, image, instance) for shape, image in zip(thing.shapes, images, strict=True))
+        lit = zip(thing.shapes, images, strict=True)
+        return tuple(render.make_surface(shape, image, instance) for shape, image in lit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +141,9 @@ class WorldView:
     @cached_property
     def empty_shot(self) -> Shot:
         """The place without the target."""
-        traced = trace_surfaces(self.world.room, self.camera)
+        traced = render.trace_surfaces(self.world.room, self.camera)
         fine = self.camera.at_double_resolution()
-        picture = colour_traced_surfaces(self.world.room, fine, trace_surfaces(self.world.room, fine))
+        picture = render.colour_traced_surfaces(self.world.room, fine, render.trace_surfaces(self.world.room, fine))
         ids = np.array([s.instance for s in self.world.room] + [0], np.uint8)
         return Shot(_halve_picture(picture), _depth_from_inverse(traced.inverse), ids[traced.which])
 
@@ -173,9 +169,8 @@ class WorldView:
         """Whether a generous box around the target and its shadow is in view: most states need no drawing to know."""
         wide, high = SHADOW / 2 + max(0.0, 0.5 * (state.scale - 1)), 0.9 * state.scale
         x, y, z = state.place
-        edges = [(x - wide, x + wide), (y - high, y + 0.05), (z - wide, z + wide)]
-        hull = np.array([[x, y, z] for z in edges[2] for y in edges[1] for x in edges[0]])
-        return may_box_be_in_view(hull, self.camera)
+        hull = render.box_corners((x - wide, y - high, z - wide), (x + wide, y + 0.05, z + wide))
+        return render.may_box_be_in_view(hull, self.camera)
 
     def _target_and_screen_surfaces(self, states: tuple[State, ...], screen: float) -> list[Surface]:
         return [
@@ -191,12 +186,12 @@ class WorldView:
         surfaces = self._target_and_screen_surfaces(states, screen)
         shadows = [self.world.target_surfaces_and_shadow(state)[1] for state in states]
         box = _enclosing_box(
-            surface_pixel_boxes((*surfaces, *shadows), self.camera) if surfaces else [], self.camera.size
+            render.surface_pixel_boxes((*surfaces, *shadows), self.camera) if surfaces else [], self.camera.size
         )
         if box is None:
             return None
         behind, _ = self._copy_empty_region(box, fine=False)
-        traced = trace_surfaces(surfaces, self.camera.crop_to_box(box), behind)
+        traced = render.trace_surfaces(surfaces, self.camera.crop_to_box(box), behind)
         ids = np.array([s.instance for s in surfaces] + [0], np.uint8)[traced.which]
         return box, _depth_from_inverse(traced.inverse), ids
 
@@ -209,11 +204,11 @@ class WorldView:
         behind, picture = self._copy_empty_region(traced[0], fine=True)
         close = self.camera.at_double_resolution().crop_to_box((x0, y0, x1, y1))
         for state in states:
-            picture = _apply_shadow(
-                picture, behind.inverse, self.world.target_surfaces_and_shadow(state)[1].shape, close
-            )
+            shadow = self.world.target_surfaces_and_shadow(state)[1].shape
+            picture = _apply_shadow(picture, behind.inverse, shadow, close)
         surfaces = self._target_and_screen_surfaces(states, screen)
-        return _halve_picture(colour_traced_surfaces(surfaces, close, trace_surfaces(surfaces, close, behind), picture))
+        drawn = render.trace_surfaces(surfaces, close, behind)
+        return _halve_picture(render.colour_traced_surfaces(surfaces, close, drawn, picture))
 
     def _copy_empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
         """Depth and, if fine, colours (at twice the size) of the empty place inside a box; free to be drawn on."""
@@ -228,8 +223,10 @@ class WorldView:
     def _render_empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
         """The same of a box whose edges lie on the grid, to be cut from."""
         close = (self.camera.at_double_resolution() if fine else self.camera).crop_to_box(box)
-        traced = trace_surfaces(self.world.room, close)
-        return traced, colour_traced_surfaces(self.world.room, close, traced) if fine else np.zeros((0, 0, 3), np.uint8)
+        traced = render.trace_surfaces(self.world.room, close)
+        if not fine:
+            return traced, np.zeros((0, 0, 3), np.uint8)
+        return traced, render.colour_traced_surfaces(self.world.room, close, traced)
 
 
 def _distance_to_solid(solid: Solid, place: tuple[float, float, float]) -> float:
@@ -251,7 +248,7 @@ def _shadow_surface(solids: Sequence[Solid], state: State, lamp: Lamp) -> Surfac
     ratio = 1 + (ratio - 1) * (edge[:, None] * edge[None, :])[..., None]
     corner = np.array([x - SHADOW / 2, y, z + SHADOW / 2])
     square = Panel(corner, np.array([SHADOW, 0, 0]), np.array([0, 0, -SHADOW]), ratio.astype(np.float32))
-    return make_surface(square, square.image, TARGET)
+    return render.make_surface(square, square.image, TARGET)
 
 
 def _apply_shadow(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Camera) -> np.ndarray:
@@ -259,11 +256,9 @@ def _apply_shadow(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camer
     import cv2
 
     assert isinstance(shadow, Panel)
-    G = pixel_to_panel_matrix(shadow, camera)
+    G = render.pixel_to_panel_matrix(shadow, camera)
     height, width = camera.size
-    row = G[2].astype(np.float32)
-    x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)[:, None]
-    flat = row[0] * x + (row[1] * y + row[2])
+    (flat,) = render.values_of_pixels(G[2:], (0, 0, width, height))
     touched = np.abs(inverse - flat) < 2e-3 * np.abs(flat)
     cells = shadow.image.shape[0]
     to_cells = np.array([[cells, 0, -0.5], [0, cells, -0.5], [0, 0, 1]]) @ G

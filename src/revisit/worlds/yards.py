@@ -31,21 +31,21 @@ def yard_setting(seed: int) -> Setting:
     things = _sky_and_ground(rng, palette, (left, right, near, far))
     walls = [fence, hedge, brick_wall, house]
     edges = side_placements(left, right, near, far)
-    for (name, (turn, foot, length)), number in zip(edges.items(), rng.permutation(4), strict=True):
-        wall = walls[int(number)]
+    for (name, edge), number in zip(edges.items(), rng.permutation(4), strict=True):
+        wall, (turn, foot, length) = walls[int(number)], edge
         things[f"{wall.__name__} ({name})"] = turn_and_move(wall(rng, palette, length), turn, foot)
-        for label, x, thing in arrange_along_side(
-            rng, palette, length, STANDING, free=(0.9, 1.3, 0.7), gaps=(0.2, 0.6)
-        ):
-            things[f"{label} ({name})"] = turn_and_move(turn_and_move(thing, at=(x, 0, -0.45)), turn, foot)
+        things |= arrange_along_side(
+            rng, palette, edge, STANDING, name=f"{{}} ({name})", forward=0.45, free=(0.9, 1.3, 0.7), gaps=(0.2, 0.6)
+        )
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     toward = np.array([rng.uniform(-0.5, 0.5), -1.0, rng.uniform(-0.8, -0.3)])
     even = 0.45 + 0.2 * SUN + 0.03 * SUN**2  # what the lamp loses over the distance
     warm = (0.95 * even, 0.90 * even, 0.78 * even)
     sun = Lamp(SUN * toward / np.linalg.norm(toward), 5.0, warm, (0.46, 0.52, 0.60))
     layout = TableLayout(side, height, distance, bool(seed % 2))
-    slabs_and_moss = od.paint_at_half_resolution(tx.bricks((0.70, 0.66, 0.60), (0.34, 0.40, 0.24)))
-    return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, ("paving", slabs_and_moss))
+    slabs_and_moss = tx.bricks((0.70, 0.66, 0.60), (0.34, 0.40, 0.24))
+    paving = "paving", lambda rng, width, height: slabs_and_moss(rng, width / 2, height / 2)  # at half the texels
+    return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, paving)
 
 
 def _sky_and_ground(
@@ -122,7 +122,7 @@ def tree(rng: np.random.Generator, palette: fu.Palette) -> Thing:
 
 def bench(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """A garden bench with a back of three boards."""
-    wood = tx.wood(np.asarray(palette.colours[int(rng.integers(len(palette.colours)))]) * 0.9, plank=0.1)
+    wood = tx.wood(np.asarray(tx.random_colour(rng, palette.colours)) * 0.9, plank=0.1)
     thing = box(rng, (1.5, 0.05, 0.42), wood, at=(0, 0.42, -0.1))
     for up in (0.55, 0.70, 0.85):
         thing += box(rng, (1.5, 0.10, 0.04), wood, at=(0, up, 0.1), skip="")
@@ -136,7 +136,7 @@ def planter(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """A wooden trough full of flowers."""
     thing = box(rng, (1.1, 0.42, 0.42), tx.wood(palette.wood, plank=0.14), top=tx.plain((0.22, 0.15, 0.10), 0.2))
     for x in np.linspace(-0.42, 0.42, 5):
-        colour = palette.colours[int(rng.integers(len(palette.colours)))]
+        colour = tx.random_colour(rng, palette.colours)
         thing += ball(rng, rng.uniform(0.14, 0.19), od.leaves(), at=(float(x), 0.38, rng.uniform(-0.05, 0.05)))
         for _ in range(3):
             at = (float(x) + rng.uniform(-0.1, 0.1), 0.58 + rng.uniform(0, 0.12), rng.uniform(-0.14, 0.02))
@@ -159,7 +159,7 @@ def barrel(rng: np.random.Generator, palette: fu.Palette) -> Thing:
 
 def shed(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """A small shed with a flat roof."""
-    boards = od.fence_boards(palette.colours[int(rng.integers(len(palette.colours)))])
+    boards = od.fence_boards(tx.random_colour(rng, palette.colours))
     thing = box(rng, (1.2, 1.75, 0.7), boards, at=(0, 0, 0), skip="back bottom")
     thing += box(rng, (1.36, 0.08, 0.86), tx.plaster((0.30, 0.28, 0.28), 0.15), at=(0, 1.75, 0), skip="")
     door = tx.art(palette.colours, margin=palette.wood)

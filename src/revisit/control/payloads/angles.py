@@ -9,23 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.control.payloads.family import (
-    STILL,
-    Files,
-    LoadedPath,
-    PayloadError,
-    PayloadRequest,
-    level_rotations,
-    unrolled_yaw_and_pitch,
-)
+from revisit.control.payloads import family
+from revisit.control.payloads.family import STILL, Files, LoadedPath, PayloadError, PayloadRequest
 from revisit.geometry.poses import make_rigid_poses
 
 FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
 
 
-def write_angle_keyframes(ask: PayloadRequest) -> dict[str, bytes]:
+def write_angles(ask: PayloadRequest) -> dict[str, bytes]:
     """The three lines of a path that goes one way, or one way and then another, half the clip each."""
-    yaw, pitch = unrolled_yaw_and_pitch(ask.c2w, "pitch and yaw cannot express")
+    yaw, pitch = family.unrolled_yaw_and_pitch(ask.c2w, "pitch and yaw cannot express")
     forward, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
     if aside > STILL or (turns and np.abs(forward).max() > STILL):
@@ -48,12 +41,12 @@ def write_angle_keyframes(ask: PayloadRequest) -> dict[str, bytes]:
     return {"txt": "".join(lines).encode()}
 
 
-def read_angle_keyframes(files: Files, frame_count: int) -> LoadedPath:
+def read_angles(files: Files, frame_count: int) -> LoadedPath:
     """The path of three lines over the clip's frames."""
     keyframes = [np.array(line.split(), dtype=float) for line in files["txt"].decode().splitlines()]
     share = np.linspace(0, 1, frame_count)
     pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in keyframes)
-    c2w = make_rigid_poses(level_rotations(yaw, -pitch))
+    c2w = make_rigid_poses(family.level_rotations(yaw, -pitch))
     moves = not yaw.any() and not pitch.any() and bool(forward.any())
     if moves:
         c2w[:, 2, 3] = forward

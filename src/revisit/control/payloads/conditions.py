@@ -15,20 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.control.payloads.family import (
-    LATENT_STRIDE,
-    STILL,
-    Files,
-    LoadedPath,
-    PayloadRequest,
-    keys_for_path,
-    largest_distance_and_scale,
-    level_rotations,
-    load_array_as_float,
-    npz_bytes,
-    require_level_path,
-    unrolled_yaw_and_pitch,
-)
+from revisit.control.payloads import family
+from revisit.control.payloads.family import LATENT_STRIDE, STILL, Files, LoadedPath, PayloadRequest
 from revisit.geometry.poses import make_rigid_poses
 from revisit.geometry.rotations import rotation_from_axis_angle
 
@@ -43,17 +31,16 @@ def write_mouse_rates(ask: PayloadRequest) -> dict[str, bytes]:
     """`keyboard_cond` and `mouse_cond`, the same for 4 frames at a time."""
     yaw, pitch = _yaw_and_pitch_of_level_path(ask.c2w)
     edges = np.minimum(np.arange(0, len(yaw) + LATENT_STRIDE, LATENT_STRIDE), len(yaw) - 1)
-    mouse = RATE * np.stack(
-        [np.sign(_zero_below_still(np.diff(pitch[edges]))), np.sign(_zero_below_still(np.diff(yaw[edges])))], axis=1
-    )
-    keys = keys_for_path(ask.plan.path.c2w[edges])
+    changes = np.stack([np.diff(pitch[edges]), np.diff(yaw[edges])], axis=1)
+    mouse = RATE * np.sign(np.where(np.abs(changes) > STILL, changes, 0))
+    keys = family.keys_for_path(ask.plan.path.c2w[edges])
     rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (keys, mouse)]
-    return {"npz": npz_bytes(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])}
+    return family.npz_payload(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])
 
 
 def read_mouse_rates(files: Files, frame_count: int) -> LoadedPath:
     """Where the keys lead; how far the mouse turns is not known."""
-    keys = load_array_as_float(files["npz"], "keyboard_cond")[0]
+    keys = family.load_array_as_float(files["npz"], "keyboard_cond")[0]
     edges = np.minimum(np.arange(0, frame_count + LATENT_STRIDE - 1, LATENT_STRIDE), frame_count - 1)
     if not keys.any():
         return LoadedPath(edges, None)
@@ -67,23 +54,23 @@ def write_mouse_units(ask: PayloadRequest) -> dict[str, bytes]:
     mouse = np.stack([_mouse_pulses(pitch), _mouse_pulses(yaw)], axis=1)
     keyboard = np.zeros((len(yaw), 6))
     path, heading = ask.plan.path.c2w, _pitch_and_yaw_of_mouse(mouse)[:, 1]
-    keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY)
+    keyboard[:-1, :4] = family.keys_for_path(path, together=TWO_KEYS / KEY)
     amplified = not np.allclose(path[:, :3, :3], ask.c2w[:, :3, :3])
-    off, scale = largest_distance_and_scale(
+    off, scale = family.largest_distance_and_scale(
         path[:, :3, 3] - path[0, :3, 3], _positions_of_keys(keyboard, heading), shape_only=True
     )
     if not amplified and off > scale * KEY:
         # A frame goes along the heading that it begins with, which trails a fast turn: further keys make up for that.
         grounds = np.stack([rotation_from_axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
-        keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY, heading=grounds)
-    return {"npz": npz_bytes(keyboard=keyboard, mouse=mouse)}
+        keyboard[:-1, :4] = family.keys_for_path(path, together=TWO_KEYS / KEY, heading=grounds)
+    return family.npz_payload(keyboard=keyboard, mouse=mouse)
 
 
 def read_mouse_units(files: Files, frame_count: int) -> LoadedPath:
     """The path that keys and mouse lead along."""
-    keyboard, mouse = load_array_as_float(files["npz"], "keyboard"), load_array_as_float(files["npz"], "mouse")
+    keyboard, mouse = (family.load_array_as_float(files["npz"], name) for name in ("keyboard", "mouse"))
     pitch, yaw = _pitch_and_yaw_of_mouse(mouse).T
-    c2w = make_rigid_poses(level_rotations(yaw, pitch))
+    c2w = make_rigid_poses(family.level_rotations(yaw, pitch))
     if not keyboard.any():
         return LoadedPath(np.arange(frame_count), c2w)
     c2w[:, :3, 3] = _positions_of_keys(keyboard, yaw)
@@ -99,10 +86,8 @@ def _pitch_and_yaw_of_mouse(mouse: np.ndarray) -> np.ndarray:
 
 def _positions_of_keys(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
     """Where the keys lead (N, 3), each frame along the heading that it begins with."""
-    steps = [
-        rotation_from_axis_angle((0, 1, 0), angle) @ step
-        for angle, step in zip(yaw[:-1], _key_steps(keyboard), strict=True)
-    ]
+    pairs = zip(yaw[:-1], _key_steps(keyboard), strict=True)
+    steps = [rotation_from_axis_angle((0, 1, 0), angle) @ step for angle, step in pairs]
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
@@ -115,12 +100,8 @@ def _key_steps(keyboard: np.ndarray) -> np.ndarray:
 
 
 def _yaw_and_pitch_of_level_path(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    require_level_path(c2w)
-    return unrolled_yaw_and_pitch(c2w, "a mouse cannot do")
-
-
-def _zero_below_still(change: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(change) > STILL, change, 0)
+    family.require_level_path(c2w)
+    return family.unrolled_yaw_and_pitch(c2w, "a mouse cannot do")
 
 
 def _mouse_pulses(angle: np.ndarray) -> np.ndarray:

@@ -23,15 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.payloads.family import (
-    Files,
-    LoadedPath,
-    PayloadRequest,
-    latent_frame_numbers,
-    loaded_path_of_all_frames,
-    poses_relative_to_first,
-    rounded_nested_lists,
-)
+from revisit.control.payloads import family
+from revisit.control.payloads.family import Files, LoadedPath, PayloadRequest
 from revisit.geometry.poses import invert_rigid_poses, make_trajectory, resample, to_4x4_poses
 from revisit.geometry.rotations import yaw_pitch_of_rotation
 
@@ -55,16 +48,15 @@ def write_camera_text(
     rows = []
     for k, pose in enumerate(c2w if inverted else invert_rigid_poses(c2w)):
         values = [fx, fy, 0.5, 0.5, 0, 0, *(pose[:3].ravel() + 0.0)]
-        rows.append(
-            " ".join([str(round(k * 1e6 / (ask.plan.fps * every))), *(f"{value:.12g}" for value in values)]) + "\n"
-        )
+        time = str(round(k * 1e6 / (ask.plan.fps * every)))
+        rows.append(" ".join([time, *(f"{value:.12g}" for value in values)]) + "\n")
     return {"txt": "".join([rows[0], *rows]).encode()}
 
 
 def read_camera_text(files: Files, frame_count: int, *, every: int = 1, **options: object) -> LoadedPath:
     """The path that a reader takes from such a text: its first line is skipped, and every so many rows are kept."""
     table = np.array([line.split(" ") for line in files["txt"].decode().splitlines()[1:]], dtype=float)
-    return loaded_path_of_all_frames(invert_rigid_poses(to_4x4_poses(table[::every, 7:].reshape(-1, 3, 4))))
+    return family.loaded_path_of_all_frames(invert_rigid_poses(to_4x4_poses(table[::every, 7:].reshape(-1, 3, 4))))
 
 
 def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None = None) -> tuple[float, float]:
@@ -81,56 +73,46 @@ def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None =
 def write_pose_table(ask: PayloadRequest, *, lens: Sequence[float] | None = None) -> dict[str, bytes]:
     """{"0": {"extrinsic": 4x4 camera-to-world, "K": 3x3 divided}, ...}: a pose per latent frame, in their order."""
     fx, fy = lens or _relative_focal_lengths(ask)
-    k = rounded_nested_lists(np.array([[fx, 0, 0.5], [0, fy, 0.5], [0, 0, 1]]))
-    poses = ask.c2w[latent_frame_numbers(len(ask.c2w))]
-    return {
-        "json": json.dumps(
-            {str(n): {"extrinsic": rounded_nested_lists(pose), "K": k} for n, pose in enumerate(poses)}
-        ).encode()
-    }
+    k = family.rounded_nested_lists(np.array([[fx, 0, 0.5], [0, fy, 0.5], [0, 0, 1]]))
+    poses = ask.c2w[family.latent_frame_numbers(len(ask.c2w))]
+    rows = [{"extrinsic": family.rounded_nested_lists(pose), "K": k} for pose in poses]
+    return family.json_payload({str(n): row for n, row in enumerate(rows)})
 
 
 def read_pose_table(files: Files, frame_count: int, **options: object) -> LoadedPath:
     """The poses in the order of the file, whatever their keys are called."""
     c2w = np.array([row["extrinsic"] for row in json.loads(files["json"]).values()])
-    return LoadedPath(latent_frame_numbers(4 * len(c2w) - 3), poses_relative_to_first(c2w))
+    return LoadedPath(family.latent_frame_numbers(4 * len(c2w) - 3), family.poses_relative_to_first(c2w))
 
 
 def write_pose_lines(ask: PayloadRequest) -> dict[str, bytes]:
     """poses.txt: a bare 4x4 world-to-camera array per line; intrinsics.txt: fx fy cx cy divided by width and height."""
-    divided = (*_relative_focal_lengths(ask), 0.5, 0.5)
-    return {
-        "poses.txt": "".join(
-            json.dumps(rounded_nested_lists(pose)) + "\n" for pose in invert_rigid_poses(ask.c2w)
-        ).encode(),
-        "intrinsics.txt": (" ".join(f"{value:.12g}" for value in divided) + "\n").encode(),
-    }
+    rows = [json.dumps(matrix) + "\n" for matrix in family.rounded_nested_lists(invert_rigid_poses(ask.c2w))]
+    lens = " ".join(f"{value:.12g}" for value in (*_relative_focal_lengths(ask), 0.5, 0.5)) + "\n"
+    return {"poses.txt": "".join(rows).encode(), "intrinsics.txt": lens.encode()}
 
 
 def read_pose_lines(files: Files, frame_count: int) -> LoadedPath:
-    return loaded_path_of_all_frames(
-        invert_rigid_poses(np.array([json.loads(line) for line in files["poses.txt"].splitlines()]))
-    )
+    w2c = np.array([json.loads(line) for line in files["poses.txt"].splitlines()])
+    return family.loaded_path_of_all_frames(invert_rigid_poses(w2c))
 
 
 def write_scene_json(ask: PayloadRequest) -> dict[str, bytes]:
     """camera.json: `extrinsic` (N, 4, 4) world-to-camera and `intrinsic` (N, 3, 3) in pixels of the first picture."""
-    lens = rounded_nested_lists(ask.intrinsics_for_size(ask.picture or ask.plan.size))
-    scene = {"intrinsic": [lens] * len(ask.c2w), "extrinsic": rounded_nested_lists(invert_rigid_poses(ask.c2w))}
+    lens = family.rounded_nested_lists(ask.intrinsics_for_size(ask.picture or ask.plan.size))
+    scene = {"intrinsic": [lens] * len(ask.c2w), "extrinsic": family.rounded_nested_lists(invert_rigid_poses(ask.c2w))}
     return {"camera.json": json.dumps(scene).encode()}
 
 
 def read_scene_json(files: Files, frame_count: int) -> LoadedPath:
-    return loaded_path_of_all_frames(invert_rigid_poses(np.array(json.loads(files["camera.json"])["extrinsic"])))
+    return family.loaded_path_of_all_frames(invert_rigid_poses(np.array(json.loads(files["camera.json"])["extrinsic"])))
 
 
 def write_split_json(ask: PayloadRequest) -> dict[str, bytes]:
     """`cond_cam` and `tgt_cam`, each "0" to "76": 4x4 in Unreal's axes. The source is taken to rest at the start."""
-    poses = [rounded_nested_lists(pose) for pose in _poses_in_unreal_axes(ask.c2w)]
+    poses = [family.rounded_nested_lists(pose) for pose in _poses_in_unreal_axes(ask.c2w)]
     static = {str(k): poses[0] for k in range(len(poses))}
-    return {
-        "json": json.dumps({"cond_cam": static, "tgt_cam": {str(k): pose for k, pose in enumerate(poses)}}).encode()
-    }
+    return family.json_payload({"cond_cam": static, "tgt_cam": {str(k): pose for k, pose in enumerate(poses)}})
 
 
 def read_split_json(files: Files, frame_count: int) -> LoadedPath:
@@ -144,7 +126,7 @@ def write_unreal_strings(ask: PayloadRequest) -> dict[str, bytes]:
     for k, pose in enumerate(_poses_in_unreal_axes(ask.c2w)):
         columns = (" ".join(f"{value:.12g}" for value in column + 0.0) for column in pose.T)
         frames[f"frame{k}"] = {CAMERA: " ".join(f"[{column}]" for column in columns) + " "}
-    return {"json": json.dumps(frames).encode()}
+    return family.json_payload(frames)
 
 
 def read_unreal_strings(files: Files, frame_count: int) -> LoadedPath:
@@ -163,5 +145,5 @@ def _loaded_path_from_unreal(matrices: Sequence[Any]) -> LoadedPath:
     """What is read of poses in Unreal's axes: one for each latent frame."""
     poses = np.array(matrices)
     poses[:, :3, 3] /= CENTIMETRES
-    frames = latent_frame_numbers(len(poses))
-    return LoadedPath(frames, poses_relative_to_first(UNREAL.T @ poses @ UNREAL)[frames])
+    frames = family.latent_frame_numbers(len(poses))
+    return LoadedPath(frames, family.poses_relative_to_first(UNREAL.T @ poses @ UNREAL)[frames])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
@@ -195,11 +196,16 @@ def require_level_path(c2w: np.ndarray) -> None:
         raise PayloadError("the path rises or sinks, and there is no key for that; choose another generator")
 
 
-def npz_bytes(**members: np.ndarray) -> bytes:
-    """An npz file of float32 arrays."""
+def npz_payload(**members: np.ndarray) -> dict[str, bytes]:
+    """A payload of one npz file of float32 arrays."""
     file = io.BytesIO()
     np.savez(file, **{name: array.astype(np.float32) for name, array in members.items()})  # type: ignore[arg-type]
-    return file.getvalue()
+    return {"npz": file.getvalue()}
+
+
+def json_payload(content: object) -> dict[str, bytes]:
+    """A payload of one JSON file."""
+    return {"json": json.dumps(content).encode()}
 
 
 def npy_bytes(array: np.ndarray) -> bytes:

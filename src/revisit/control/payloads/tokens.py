@@ -16,15 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.payloads.family import (
-    LATENT_STRIDE,
-    Files,
-    LoadedPath,
-    PayloadError,
-    PayloadRequest,
-    accumulate_poses,
-    latent_frame_numbers,
-)
+from revisit.control.payloads import family
+from revisit.control.payloads.family import LATENT_STRIDE, Files, LoadedPath, PayloadError, PayloadRequest
 from revisit.geometry.poses import invert_rigid_poses
 from revisit.geometry.rotations import angle_between_rotations, axis_angle_of_rotation, rotation_from_axis_angle
 
@@ -41,7 +34,7 @@ def write_tokens(
 ) -> dict[str, bytes]:
     """The runs of a path."""
     moves = _pose_by_letter(degrees, metres, rest)
-    marks = latent_frame_numbers(len(ask.c2w))
+    marks = family.latent_frame_numbers(len(ask.c2w))
     target = ask.c2w[marks]
     moving = [_length_in_tokens(ask.c2w[a : b + 1], degrees, metres) >= 0.5 for a, b in pairwise(marks)]
     used = len(moving) - moving[::-1].index(True) if any(moving) else 0
@@ -49,16 +42,13 @@ def write_tokens(
     letters: list[str] = []
     at = np.eye(4)
     for pose in target[1 : used + 1]:
-        letters.append(
-            min(moves, key=lambda name: round(_pose_distance_in_tokens(at @ moves[name], pose, degrees, metres), 9))
-        )
+        off = {name: _pose_distance_in_tokens(at @ move, pose, degrees, metres) for name, move in moves.items()}
+        letters.append(min(off, key=lambda name: round(off[name], 9)))
         at = at @ moves[letters[-1]]
-    path = accumulate_poses([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
+    path = family.accumulate_poses([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
     steps = invert_rigid_poses(target[:-1]) @ target[1:]
-    against = any(
-        _progress_in_tokens(moves[letter], step, degrees, metres) < -0.5
-        for letter, step in zip(letters, steps, strict=False)
-    )
+    pairs = zip((moves[letter] for letter in letters), steps, strict=False)
+    against = any(_progress_in_tokens(move, step, degrees, metres) < -0.5 for move, step in pairs)
     turn = angle_between_rotations(path[:, :3, :3], target[:, :3, :3]).max()
     distance = _position_distances(path, target).max()
     rests = not rest and (not all(moving[:used]) or (used < len(moving) and not padded))
@@ -91,10 +81,15 @@ def read_tokens(
     """The path that the runs lead along, one pose per latent frame."""
     runs = json.loads(files["json"])[0]["trajectory"] if "json" in files else files["txt"].decode()
     letters = [letter for letter, number in RUN.findall(runs) for _ in range(int(number))]
-    count_tokens = len(latent_frame_numbers(frame_count)) - 1
+    count_tokens = len(family.latent_frame_numbers(frame_count)) - 1
     moves = {**_pose_by_letter(degrees, metres, rest), REST: np.eye(4)}
     letters = [*letters, *[REST] * (count_tokens - len(letters))][:count_tokens]
-    return LoadedPath(latent_frame_numbers(frame_count), accumulate_poses(moves[letter] for letter in letters))
+    return LoadedPath(
+        family.latent_frame_numbers(frame_count), family.accumulate_poses(moves[letter] for letter in letters)
+    )
+
+
+read_token_list = read_tokens
 
 
 def _pose_by_letter(degrees: float, metres: float, rest: str) -> dict[str, np.ndarray]:

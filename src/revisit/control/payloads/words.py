@@ -38,7 +38,7 @@ NAMED_DEGREES, NAMED_UNITS = 45.0, 1.0
 COMMAND = re.compile(r"\[([^\[\]]+)\]")
 
 
-def write_sentence(ask: PayloadRequest) -> dict[str, bytes]:
+def write_prompt(ask: PayloadRequest) -> dict[str, bytes]:
     """The sentence of a plan's steps. No gain is in it: a gain on words would ask for another path."""
     phrases = []
     for step in ask.plan.steps:
@@ -53,7 +53,7 @@ def write_sentence(ask: PayloadRequest) -> dict[str, bytes]:
     return {"txt": f"The camera {', then '.join(phrases)}. The scene goes on by itself.\n".encode()}
 
 
-def read_sentence(files: Files, frame_count: int) -> LoadedPath:
+def read_prompt(files: Files, frame_count: int) -> LoadedPath:
     """The path that the sentence asks for."""
     steps: list[Step] = []
     moves: list[Move] = []
@@ -68,7 +68,7 @@ def read_sentence(files: Files, frame_count: int) -> LoadedPath:
     return LoadedPath(np.arange(frame_count), camera_path_of_length(steps, frame_count))
 
 
-def write_commands(ask: PayloadRequest) -> dict[str, bytes]:
+def write_camera_commands(ask: PayloadRequest) -> dict[str, bytes]:
     """The commands of a plan's steps, one after the other: [Pan left], then [Pan right]."""
     return {"txt": f"{', then '.join(bracketed_commands(ask.plan.steps))}\n".encode()}
 
@@ -93,7 +93,7 @@ def bracketed_commands(steps: Iterable[Step]) -> list[str]:
     return [command for command, _ in groupby(brackets)]
 
 
-def read_commands(files: Files, frame_count: int) -> LoadedPath:
+def read_camera_commands(files: Files, frame_count: int) -> LoadedPath:
     """Nothing but whether the camera travels: how far each command goes is not said."""
     groups = [name.split(",") for name in COMMAND.findall(files["txt"].decode())]
     if not groups:
@@ -103,7 +103,7 @@ def read_commands(files: Files, frame_count: int) -> LoadedPath:
     return LoadedPath(np.arange(frame_count), None, ways="shape" if moves else "metres")
 
 
-def write_move_name(ask: PayloadRequest) -> dict[str, bytes]:
+def write_named_move(ask: PayloadRequest) -> dict[str, bytes]:
     """The name of a script's only move."""
     kinds = {tuple((move.kind, move.direction) for move in step.moves) for step in ask.plan.steps}
     moves = kinds.pop() if len(kinds) == 1 else ()
@@ -115,11 +115,10 @@ def write_move_name(ask: PayloadRequest) -> dict[str, bytes]:
     return {"txt": f"{NAMES[moves[0]]}\n".encode()}
 
 
-def read_move_name(files: Files, frame_count: int) -> LoadedPath:
+def read_named_move(files: Files, frame_count: int) -> LoadedPath:
     """The path that the name stands for, about."""
     moves = {word: move for move, word in NAMES.items()}
     kind, direction = moves[files["txt"].decode().strip()]
-    c2w = camera_path(
-        [Step((Move(kind, direction, NAMED_DEGREES if kind == "yaw" else NAMED_UNITS),), frame_count - 1)]
-    )
+    move = Move(kind, direction, NAMED_DEGREES if kind == "yaw" else NAMED_UNITS)
+    c2w = camera_path([Step((move,), frame_count - 1)])
     return LoadedPath(np.arange(frame_count), c2w, ways="metres" if kind == "yaw" else "shape")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+from revisit.core.grouping import group_items
 from revisit.core.registry import Registry
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film, play
 from revisit.worlds.layouts.common import Model, Row
-from revisit.worlds.places import make_world
+from revisit.worlds.places import make_cached_world
 from revisit.worlds.workers import StepCallback
 from revisit.worlds.world import World
 
@@ -35,22 +35,14 @@ class Order:
     @property
     def world(self) -> World:
         """Where it is played."""
-        return _make_cached_world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
+        return make_cached_world(self.seed, self.place, self.kind, block=EVENTS[self.event].needs_perch)
 
     def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
         """What it is called, and the film."""
         world = self.world
-        right = world.turn == "right"
-        camera, action = ("RL", "right_then_left") if right else ("LR", "left_then_right")
-        away, back = ("right", "left") if right else ("left", "right")
-        script = self.script.format(away=away, back=back, half=frames // 2, rest=frames - 1 - frames // 2)
+        camera, action = ("RL", "right_then_left") if world.turn == "right" else ("LR", "left_then_right")
+        script = self.script.format(**world.away_and_back, half=frames // 2, rest=frames - 1 - frames // 2)
         return self.name.format(camera=camera, action=action), play(world, script, self.event, size, frames=frames)
-
-
-@lru_cache(maxsize=1)
-def _make_cached_world(seed: int, place: str, kind: str, block: bool) -> World:
-    """The world of a seed; films in the same world come one after another."""
-    return make_world(seed, place, kind, block=block)
 
 
 # Targets with what happens to them, in turn; the first four change at once, the others while they are seen.
@@ -117,14 +109,8 @@ def layout(suite_layout: Kind) -> Kind:
 
 def layout_read_by_suite(suite_id: str) -> Layout | None:
     """The first layout whose clips a suite reads and any model may make, or None."""
-    return next(
-        (
-            one
-            for one in LAYOUTS.values()
-            if isinstance(one, Layout) and _values_by_flag(one).get("--suite") == [suite_id]
-        ),
-        None,
-    )
+    layouts = (one for one in LAYOUTS.values() if isinstance(one, Layout))
+    return next((one for one in layouts if _values_by_flag(one).get("--suite") == [suite_id]), None)
 
 
 def layout_suite_options(suite_layout: Layout, folder: Path) -> list[str]:
@@ -135,15 +121,11 @@ def layout_suite_options(suite_layout: Layout, folder: Path) -> list[str]:
 def _values_by_flag(suite_layout: Layout) -> dict[str, list[str]]:
     """What stands behind each flag of a layout's arguments."""
     words = suite_layout.options.split()
-    values_by_flag: dict[str, list[str]] = {}
-    for flag, value in zip(words[::2], words[1::2], strict=True):
-        values_by_flag.setdefault(flag, []).append(value)
-    return values_by_flag
+    pairs = group_items(zip(words[::2], words[1::2], strict=True), lambda pair: pair[0])
+    return {flag: [value for _, value in some] for flag, some in pairs.items()}
 
 
 def evaluation_command(id: str, folder: Path) -> str:
     """The command that evaluates what was written in a layout."""
     suite_layout = LAYOUTS[id]
-    return " ".join(
-        ["revisit eval", str(folder / suite_layout.source), suite_layout.options.format(folder=folder)]
-    ).rstrip()
+    return f"revisit eval {folder / suite_layout.source} {suite_layout.options.format(folder=folder)}".rstrip()

@@ -117,15 +117,15 @@ def _prepare_folder_for_settings(
 def _render_job_films(job: RenderJob, tell: StepCallback) -> list[Row]:
     """Shoot the films of a job and return what the index says of each."""
 
-    def tell_with_suite_name(what: str) -> None:
+    def tell_step(what: str) -> None:
         tell(f"{job.suite} {what}")
 
     layout = LAYOUTS[job.suite]
     if isinstance(layout, OwnFilms):
-        layout.write(job.folder, job.size, tell_with_suite_name, job.frames)
+        layout.write(job.folder, job.size, tell_step, job.frames)
         return []
     rows: list[Row] = []
     for order in job.orders:
         name, film = order.film(job.size, job.frames or FRAMES)
-        rows.append(layout.shoot(job.folder, name, film, job.models, order.seed, tell_with_suite_name))
+        rows.append(layout.shoot(job.folder, name, film, job.models, order.seed, tell_step))
     return rows
