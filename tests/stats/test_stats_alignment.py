@@ -107,6 +107,6 @@ def test_planted_strengths_are_within_their_intervals():
                 won = (one, other) if rng.random() < chance else (other, one)
                 votes.append(Preference(*won, cluster=scene))
         for found in fit_bradley_terry(votes).strengths:
-            inside += found.low <= planted[found.name] <= found.high
+            inside += found["low"] <= planted[found["model"]] <= found["high"]
             total += 1
     assert 0.91 <= inside / total <= 0.99

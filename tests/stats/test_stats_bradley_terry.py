@@ -23,9 +23,9 @@ def test_strengths_are_those_of_choix(shared: Path) -> None:
     golden = json.loads((shared / "golden/stats_oracle.json").read_text())["choix_bt"]
     assert golden["data"] == "(0>1)x7,(1>0)x3,(1>2)x6,(2>1)x4,(0>2)x8,(2>0)x2"
     made = fit_bradley_terry(_answers())
-    assert [strength.name for strength in made.strengths] == ["a", "b", "c"]
-    assert [strength.value for strength in made.strengths] == pytest.approx(golden["mm"], abs=1e-6)
-    assert [strength.comparisons for strength in made.strengths] == [20, 20, 20]
+    assert [strength["model"] for strength in made.strengths] == ["a", "b", "c"]
+    assert [strength["strength"] for strength in made.strengths] == pytest.approx(golden["mm"], abs=1e-6)
+    assert [strength["comparisons"] for strength in made.strengths] == [20, 20, 20]
 
 
 @pytest.mark.parametrize("raters", [0, 7])
@@ -48,9 +48,9 @@ def test_intervals_are_those_of_a_logistic_regression(raters: int) -> None:
     made = fit_bradley_terry(answers)
     scale = raters / (raters - 1) if raters else 1.0
     for name, place in names.items():
-        position = {strength.name: number for number, strength in enumerate(made.strengths)}
+        position = {strength["model"]: number for number, strength in enumerate(made.strengths)}
         i, j = position[name], position["b"]
-        between = made.strengths[i].value - made.strengths[j].value
+        between = made.strengths[i]["strength"] - made.strengths[j]["strength"]
         assert between == pytest.approx(fit.params[place], abs=1e-8)
         variance = made.covariance[i, i] + made.covariance[j, j] - 2 * made.covariance[i, j]
         assert variance == pytest.approx(scale * fit.bse[place] ** 2, rel=1e-6)
@@ -70,15 +70,15 @@ def test_intervals_cover() -> None:
             Preference(str(a), str(b)) if won else Preference(str(b), str(a))
             for a, b, won in zip(i, j, first, strict=True)
         ]
-        found = next(one for one in fit_bradley_terry(answers).strengths if one.name == "0")
-        held += found.low <= truth[0] <= found.high
+        found = next(one for one in fit_bradley_terry(answers).strengths if one["model"] == "0")
+        held += found["low"] <= truth[0] <= found["high"]
     assert 0.915 <= held / 300 <= 0.98
 
 
 def test_ties_count_half_each_way() -> None:
     made = fit_bradley_terry([*half_preferences_of_tie("a", "b"), *half_preferences_of_tie("a", "b")])
-    assert [strength.value for strength in made.strengths] == pytest.approx([0, 0])
-    assert [strength.share for strength in made.strengths] == pytest.approx([0.5, 0.5])
+    assert [strength["strength"] for strength in made.strengths] == pytest.approx([0, 0])
+    assert [strength["share"] for strength in made.strengths] == pytest.approx([0.5, 0.5])
 
 
 def test_who_always_wins_has_no_finite_strength_without_a_prior() -> None:
@@ -86,10 +86,10 @@ def test_who_always_wins_has_no_finite_strength_without_a_prior() -> None:
     with pytest.raises(UsageError, match="prior"):
         fit_bradley_terry(answers)
     made = fit_bradley_terry(answers, prior=0.5)
-    assert made.strengths[0].name == "a"
+    assert made.strengths[0]["model"] == "a"
     # With a against b alone the prior makes it 2.5 against 0.5 preferences.
     alone = fit_bradley_terry(answers[:2], prior=0.5)
-    assert alone.strengths[0].value - alone.strengths[1].value == pytest.approx(np.log(5))
+    assert alone.strengths[0]["strength"] - alone.strengths[1]["strength"] == pytest.approx(np.log(5))
 
 
 def test_nonsense_is_refused() -> None:

@@ -314,13 +314,6 @@ def _model_strengths_by_dimension(votes: Sequence[Vote]) -> dict[str, dict[str, 
                 fit = fit_bradley_terry(preferences, prior=prior)
             except UsageError:
                 continue
-            strengths[name] = {
-                "prior": prior,
-                "models": [
-                    {"model": one.name, "strength": one.value, "low": one.low, "high": one.high, "share": one.share,
-                     "comparisons": one.comparisons}
-                    for one in fit.strengths
-                ],
-            }  # fmt: skip
+            strengths[name] = {"prior": prior, "models": list(fit.strengths)}
             break
     return strengths

@@ -92,9 +92,6 @@ class Coded:
     codes: np.ndarray  # things x raters
     names: tuple[Any, ...]
 
-    def select_rows(self, rows: np.ndarray) -> Coded:
-        return Coded(self.codes[rows], self.names)
-
 
 def encode_ratings(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> Coded:
     """The ratings as numbers; the categories are those that occur, in order, unless they are given."""
@@ -178,17 +175,16 @@ def agreement_with_jackknife_interval(
     value = coefficient(table)
     rated = (name for name, is_rated in zip(names, several, strict=True) if is_rated)
     groups = {name: k for k, name in enumerate(dict.fromkeys(rated))}
-    if value is None or len(groups) < 3:
-        return Agreement(value, None, things, count)
-    member = np.array([groups.get(name, -1) for name in names])
-    without = [coefficient(table.select_rows(member != group)) for group in range(len(groups))]
-    estimates = np.array([one for one in without if one is not None])
-    n = len(estimates)
-    variance = (n - 1) / n * float(((estimates - estimates.mean()) ** 2).sum()) if n else 0.0
-    if n < len(groups) or variance <= 1e-15:
-        return Agreement(value, None, things, count)
-    margin = t_quantile((1 + LEVEL) / 2, n - 1) * math.sqrt(variance)
-    return Agreement(value, (max(-1.0, value - margin), min(1.0, value + margin)), things, count)
+    interval, n = None, len(groups)
+    if value is not None and n >= 3:
+        member = np.array([groups.get(name, -1) for name in names])
+        without = [coefficient(Coded(table.codes[member != group], table.names)) for group in range(n)]
+        estimates = np.array([math.nan if one is None else one for one in without])
+        variance = (n - 1) / n * float(((estimates - estimates.mean()) ** 2).sum())
+        if variance > 1e-15:  # not where one of them is unknown
+            margin = t_quantile((1 + LEVEL) / 2, n - 1) * math.sqrt(variance)
+            interval = max(-1.0, value - margin), min(1.0, value + margin)
+    return Agreement(value, interval, things, count)
 
 
 def most_frequent_vote(votes: Sequence[Hashable]) -> Any | None:

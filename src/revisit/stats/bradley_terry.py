@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -32,16 +33,9 @@ class Preference:
     cluster: Hashable = None
 
 
-@dataclass(frozen=True)
-class Strength:
-    """Of one of the compared, with its 95 % interval; `share` is the chance to be preferred to any other one."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    share: float
-    comparisons: float
+# Of one of the compared: `model`, its `strength` with the 95 % interval from `low` to `high`, the `share`, which is the
+# chance to be preferred to any other one, and the number of `comparisons`.
+Strength = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -96,11 +90,10 @@ def fit_bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0) 
     share = (chances.sum(axis=1) - 0.5) / (len(names) - 1)
     counts = np.bincount(real.ravel(), np.repeat(weight, 2), minlength=len(names))
     order = sorted(range(len(names)), key=lambda i: (-values[i], names[i]))
-    strengths = [
-        Strength(names[i], *map(float, (values[i], values[i] - margin[i], values[i] + margin[i], share[i], counts[i])))
-        for i in order
-    ]
-    return BradleyTerry(tuple(strengths), covariance[np.ix_(order, order)])
+    low, high = values - margin, values + margin
+    columns = {"strength": values, "low": low, "high": high, "share": share, "comparisons": counts}
+    strengths = tuple({"model": names[i], **{key: float(column[i]) for key, column in columns.items()}} for i in order)
+    return BradleyTerry(strengths, covariance[np.ix_(order, order)])
 
 
 def _maximise_likelihood(pairs: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:

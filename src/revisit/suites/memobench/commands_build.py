@@ -99,5 +99,5 @@ def estimate_camera_turns(video: Path) -> Any:
     reversed_turns = backward[0, :3, :3].T @ backward[:, :3, :3]
     focal = info.width / 2 / np.tan(np.radians(there.field_of_view) / 2)
     K = np.array([[focal, 0, info.width / 2], [0, focal, info.height / 2], [0, 0, 1.0]])
-    error = float(angle_between_rotations(forward[:, :3, :3], reversed_turns).max())
-    return PoseEstimate(forward, error, K, "odometry, turns only")
+    apart = float(angle_between_rotations(forward[:, :3, :3], reversed_turns).max())
+    return PoseEstimate(forward, apart, K, "odometry, turns only")

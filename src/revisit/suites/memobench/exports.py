@@ -129,7 +129,7 @@ def _clip_cells(case: Case) -> dict[str, str]:
     scene = "real" if case.subset == REAL else case.sample.rpartition("_")[0]
     hidden, returned = case.phases or ("", "")
     frames, true_frames = (case.annotations.get(name, "") for name in ("frames", "gt_frames"))
-    cells = dict(zip(IDENTITY, (case.sample, scene, case.subset.lower()), strict=True))
+    cells: dict[str, object] = dict(zip(IDENTITY, (case.sample, scene, case.subset.lower()), strict=True))
     cells |= {"num_frames": frames, "h_start": hidden, "r_start": returned, "gt_frames": true_frames}
     cells |= {name: round(float(case.annotations[name]), 2) for name in ("fx", "fy") if name in case.annotations}
     return {name: str(value) for name, value in cells.items()}

@@ -89,8 +89,7 @@ def read(
     for name, tree in trees.items():
         for perspective in PERSPECTIVES:
             entries: list[Case | Rejected] = []
-            for test in MAIN if truth is not None else ():
-                place = truth / perspective / "test" / test
+            for place in () if truth is None else (truth / perspective / "test" / test for test in MAIN):
                 entries += _prediction_cases(model or name, tree, place, load_recording, longest_prediction_frames)
             entries += _mirror_cases(model or name, tree, truth, perspective, load_recording)
             for entry in entries:

@@ -155,19 +155,15 @@ def _write_recording_and_predictions(
     if take.test == "mem_test" or take.speed != 1:  # of the first varied one only action.json tells the poses
         write_text_atomically(folder / "images.txt", format_colmap(make_trajectory(poses[take.mark :])))
         write_text_atomically(truth / perspective / "description" / f"{take.name}.txt", f"{studio.world.prompt}\n")
-    for model, camera_poses in _predicted_poses_by_model(take, actors, third).items():
+    start = actors[take.mark]
+    frozen = [start] * (len(actors) - take.mark)
+    paths = actors[take.mark :], frozen, take.walk_actor(take.keys[take.mark :], start, WEAKER)
+    for model, path in zip(MODELS, paths, strict=True):
+        camera_poses = camera_poses_of_actors(path, third)
         place = predictions / model / perspective / take.test / take.name
         encode_mp4(place / "video.mp4", map(studio.render_picture, camera_poses), FPS, crf=LOSSLESS)
         save_npz(place / "poses.npz", {"poses": transform_to_other_world(camera_poses)})
     return f"{perspective}/{take.test}/{take.name}"
-
-
-def _predicted_poses_by_model(take: RecordingPlan, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
-    """Camera poses of every model in the frames it predicts."""
-    start = actors[take.mark]
-    frozen = [start] * (len(actors) - take.mark)
-    paths = actors[take.mark :], frozen, take.walk_actor(take.keys[take.mark :], start, WEAKER)
-    return {model: camera_poses_of_actors(path, third) for model, path in zip(MODELS, paths, strict=True)}
 
 
 def _write_mirror_test(
