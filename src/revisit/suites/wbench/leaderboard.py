@@ -78,14 +78,11 @@ def published_wbench_boards(supplement: bool = False) -> tuple[Board, ...]:
     content = read_package_yaml(__package__, "published.yaml")
     protocol = f"{content['source']} ({ANOTHER_PROTOCOL})"
     title = "Published: WBench, navigation split"
-    summary = tuple(
-        board_row_of_printed_line(model, "board", SUMMARY, line) for model, line in content["summary"].items()
-    )
-    boards = (Board(title, protocol, SUMMARY, summary, NOTE, as_printed=True),)
-    if not supplement:
-        return boards
-    columns = _metric_columns(content["columns"])
-    detail = tuple(
-        board_row_of_printed_line(model, "board", columns, line) for model, line in content["detail"].items()
-    )
-    return (*boards, Board(f"{title}, columns", protocol, columns, detail, "in percent", as_printed=True))
+    parts = {"summary": (title, SUMMARY, NOTE)}
+    if supplement:
+        parts["detail"] = (f"{title}, columns", _metric_columns(content["columns"]), "in percent")
+    boards = []
+    for part, (name, columns, note) in parts.items():
+        rows = [board_row_of_printed_line(model, "board", columns, line) for model, line in content[part].items()]
+        boards.append(Board(name, protocol, columns, tuple(rows), note, as_printed=True))
+    return tuple(boards)

@@ -34,19 +34,20 @@ def summarise(results: Results) -> dict[str, Any]:
 
 def dimension_tables(results: Results) -> list[Table]:
     """The five dimensions of each model as published, and with stand-ins where there are some."""
-    names = [*DIMENSIONS, AVERAGE]
-    means = {model: metric_means(part) for model, part in separate_stand_ins(results).groups("model").items()}
-    published = {model: dimension_means(columns) for model, columns in means.items()}
-    rows = [(model, [_format_percent(row.get(name)) for name in names]) for model, row in published.items()]
-    tables = [make_table("Dimensions", NOTE, names, rows)]
+    published = {model: metric_means(part) for model, part in separate_stand_ins(results).groups("model").items()}
+    tables = [_dimension_table("Dimensions", NOTE, published, with_gaps=False)]
     mixed = {model: metric_means(part) for model, part in results.groups("model").items()}
-    if any(dimension_means(columns, with_gaps=True) != published[model] for model, columns in mixed.items()):
-        rows = []
-        for model, columns in mixed.items():
-            row = dimension_means(columns, with_gaps=True)
-            rows.append((model, [_format_percent(row.get(name), _column_count_note(columns, name)) for name in names]))
-        tables.append(make_table("Dimensions with stand-ins", MIXED, names, rows))
+    if any(dimension_means(mixed[model], with_gaps=True) != dimension_means(published[model]) for model in mixed):
+        tables.append(_dimension_table("Dimensions with stand-ins", MIXED, mixed, with_gaps=True))
     return tables
+
+
+def _dimension_table(title: str, note: str, means: Mapping[str, Mapping[str, float]], *, with_gaps: bool) -> Table:
+    names, rows = [*DIMENSIONS, AVERAGE], []
+    for model, columns in means.items():
+        row = dimension_means(columns, with_gaps=with_gaps)
+        rows.append((model, [_format_percent(row.get(name), _column_count_note(columns, name)) for name in names]))
+    return make_table(title, note, names, rows)
 
 
 def metric_means(results: Results) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -76,16 +77,13 @@ def read_action_keys(arena: Path | None) -> Mapping[int, str]:
 def read_arena_cases(arena: Path) -> Iterator[ArenaCase]:
     """All cases of the inputs, in the order of their lists; UsageError where a list cannot be read."""
     actions = read_action_keys(arena)
-    for view in VIEWS:
-        for domain in DOMAINS:
-            listing = arena / f"{view}_view" / f"{domain}_action.txt"
-            if listing.is_file():
-                yield from _read_split_cases(arena, view, domain, listing, actions)
+    for view, domain in product(VIEWS, DOMAINS):
+        listing = arena / f"{view}_view" / f"{domain}_action.txt"
+        if listing.is_file():
+            yield from _read_split_cases(view, domain, listing, actions)
 
 
-def _read_split_cases(
-    arena: Path, view: str, domain: str, listing: Path, actions: Mapping[int, str]
-) -> Iterator[ArenaCase]:
+def _read_split_cases(view: str, domain: str, listing: Path, actions: Mapping[int, str]) -> Iterator[ArenaCase]:
     folder = listing.parent
     prompts_file = folder / f"prompt_{domain}.txt"
     prompts = [line for line in read_text(prompts_file).splitlines() if line.strip()] if prompts_file.is_file() else []

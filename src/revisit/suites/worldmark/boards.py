@@ -84,13 +84,11 @@ def export_final_master_tables(run: Path, facts: Mapping[str, Any], results: Res
     upstream = str(facts["protocol"]).startswith("upstream")
     tables: dict[str, object] = {}
     for name, part in results_by_split(results).items():
-        asked = {id: id in results.metrics for id in COLUMNS.values()}
+        asked = [id if id in results.metrics else "" for id in COLUMNS.values()]
         rows = []
         for model, mine in part.groups("model").items():
             if not (upstream and model in LEFT_OUT):
-                means = [
-                    aggregate_model_cell(mine, id, upstream).mean if there else None for id, there in asked.items()
-                ]
+                means = [aggregate_model_cell(mine, id, upstream).mean if id else None for id in asked]
                 rows.append([NAMES.get(model, model), *("" if mean is None else f"{mean:.4f}" for mean in means)])
         tables[f"final_master_{name.replace('/', '_')}.csv"] = csv_text(["model", *COLUMNS], sorted(rows), "\n")
     return tables

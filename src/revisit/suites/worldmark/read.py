@@ -37,12 +37,7 @@ class Delivered:
     view: str
     domain: str
     model: str
-    folder: Path
-
-    @property
-    def clips(self) -> list[Path]:
-        """Its videos, in natural order."""
-        return video_files(self.folder)
+    clips: list[Path]  # in natural order
 
 
 def is_worldmark_delivery(source: Path) -> bool:
@@ -169,7 +164,7 @@ def _find_deliveries(source: Path, split: str) -> list[Delivered]:
 
 def _model_deliveries(folder: Path, view: str, domain: str) -> list[Delivered]:
     """The folders of models in a folder, or the folder itself where it holds clips."""
-    whole = Delivered(view, domain, folder.resolve().name, folder)
-    if whole.clips:
-        return [whole]
-    return [Delivered(view, domain, path.name, path) for path in visible_folders(folder) if video_files(path)]
+    if clips := video_files(folder):
+        return [Delivered(view, domain, folder.resolve().name, clips)]
+    inside = {path.name: video_files(path) for path in visible_folders(folder)}
+    return [Delivered(view, domain, model, clips) for model, clips in inside.items() if clips]

@@ -80,9 +80,11 @@ def read(
         existing_option_folder("reference", reference) if reference is not None else None,
         _read_series_by_model(Path(series).expanduser()) if series is not None else {},
     )
-    records_by_id = _read_records_by_id(
-        Path(records).expanduser() if records else source / RECORDS, required=records is not None
-    )
+    listing = Path(records).expanduser() if records else source / RECORDS
+    if records is not None and not listing.is_file():
+        raise UsageError(f"{listing}: no such file; --option records names the file that listed the records")
+    rows = read_json_lines_with_keys(listing, "id", optional=True)
+    records_by_id = {normalize_record_id(str(row["id"])): row for row in rows}
     theirs = upstream.find_wrbench_manifests(source)
     ours = [path for path in _own_manifest_paths(source) if path not in theirs]
     if theirs or ours:
@@ -284,15 +286,6 @@ def _own_manifest_paths(source: Path) -> list[Path]:
     if (source / MANIFEST).is_file():
         return [source / MANIFEST]
     return sorted((path for path in source.glob(f"*/{MANIFEST}")), key=natural_order) if source.is_dir() else []
-
-
-def _read_records_by_id(path: Path, required: bool) -> dict[str, Row]:
-    """Record id -> its line."""
-    if not path.is_file():
-        if required:
-            raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
-        return {}
-    return {normalize_record_id(str(row["id"])): row for row in read_json_lines_with_keys(path, "id")}
 
 
 def _read_series_by_model(path: Path) -> dict[str, str]:

@@ -45,7 +45,6 @@ class CameraTarget:
     fps: float
     size: tuple[int, int]  # width, height
     delivered: Mapping[str, Any]  # what the provenance of the clip says of its payload; may be empty
-    field_of_view: float = FIELD_OF_VIEW
 
     @property
     def camera_type(self) -> str:
@@ -120,17 +119,16 @@ def write_sidecars(clip: Path, target: CameraTarget) -> None:
     target
         What the clip was asked to show.
     """
-    names = {kind: sidecar_path(clip, kind) for kind in ("target_c2w.npy", "camera_trajectory.json")}
     poses = np.asarray(target.c2w, np.float32)
-    with atomic_write_path(names["target_c2w.npy"]) as temporary, temporary.open("wb") as file:
+    with atomic_write_path(sidecar_path(clip, "target_c2w.npy")) as temporary, temporary.open("wb") as file:
         np.save(file, poses)
-    lens = np.tile(intrinsics(target.size, target.field_of_view), (len(poses), 1, 1)).astype(np.float32)
+    lens = np.tile(intrinsics(target.size), (len(poses), 1, 1)).astype(np.float32)
     path = {
         "c2w": poses.tolist(), "camera_type": target.camera_type, "conversion_mode": _payload_type(target),
         "coordinate_convention": CONVENTION, "fps": target.fps, "frame_count": len(poses), "intrinsics": lens.tolist(),
         "source": "camera_action_script",
     }  # fmt: skip
-    write_text_atomically(names["camera_trajectory.json"], json.dumps(path))
+    write_text_atomically(sidecar_path(clip, "camera_trajectory.json"), json.dumps(path))
     facts = camera_sidecar_json(clip, target)
     samples = {
         "model_control_timeline": facts["model_control_timeline"],
@@ -154,7 +152,7 @@ def camera_sidecar_json(clip: Path, target: CameraTarget) -> dict[str, object]:
         **dict.fromkeys(("target_c2w_path", "target_pose_path", "trajectory_c2w_path"), poses),
         "model_control_samples_path": str(sidecar_path(clip, "model_control_samples.json").resolve()),
         "canonical_model_key": target.model,
-        "fov": target.field_of_view,
+        "fov": FIELD_OF_VIEW,
         "fps": float(target.fps),
         "image_size": list(target.size),
     }
