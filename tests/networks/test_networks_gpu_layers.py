@@ -9,7 +9,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
 
 from revisit.networks import dino, gpu_layers, lpips  # noqa: E402
 
@@ -67,20 +66,6 @@ def test_other_layers_stay(layer):
     kind = type(network[0])
     gpu_layers.use_compiled_layers(network)
     assert type(network[0]) is kind
-
-
-@pytest.mark.parametrize(
-    ("before", "after"), [((7, 9), (13, 30)), ((1, 2), (3, 4)), ((5, 8), (10, 16)), ((4, 4), (4, 9))]
-)
-@torch.inference_mode()
-def test_upsampling_by_tables_is_torchs(before, after):
-    torch.manual_seed(0)
-    maps = torch.randn(2, 3, *before)
-    tables = [gpu_layers.aligned_corner_table(*sides, maps.device) for sides in zip(before, after, strict=True)]
-    expected = functional.interpolate(maps, after, mode="bilinear", align_corners=True)
-    assert torch.allclose(gpu_layers.interpolate_by_tables(maps, *tables), expected, atol=1e-5)
-    half = gpu_layers.interpolate_by_tables(maps.half(), *tables)
-    assert half.dtype == torch.float16 and torch.allclose(half.float(), expected, atol=4e-3)
 
 
 @pytest.mark.parametrize("size", [(64, 64), (67, 93), (90, 101), (369, 640)])
@@ -143,14 +128,3 @@ def test_a_residual_is_added_and_normalised(device, dtype):
     expected = (expected - expected.mean(-1, keepdim=True)) / deviation * weight + bias
     assert normal.dtype == dtype
     assert torch.allclose(normal.double(), expected, atol=1e-5 if dtype == torch.float32 else 5e-3)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("channels", [8, 32, 64])
-@torch.inference_mode()
-def test_upsampling_adds_a_number_for_each_channel(device, channels):
-    torch.manual_seed(0)
-    maps, bias = torch.randn(2, channels, 5, 7, device=device), torch.randn(channels, device=device)
-    down, across = (gpu_layers.aligned_corner_table(*sides, maps.device) for sides in ((5, 11), (7, 150)))
-    expected = functional.interpolate(maps, (11, 150), mode="bilinear", align_corners=True) + bias[:, None, None]
-    assert torch.allclose(gpu_layers.interpolate_by_tables(maps, down, across, bias), expected, atol=1e-5)

@@ -11,7 +11,6 @@ A GPU computes in float16 (autocast); maps are float32.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,32 +33,19 @@ class DepthAnything(nn.Module):
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = gpu_layers.use_compiled_layers(model)
-        self.taps: dict[tuple[int, int], gpu_layers.Taps] = {}  # of lines that are made longer
+        backbone = model.config.backbone_config
+        plain = backbone.apply_layernorm and not backbone.reshape_hidden_states and backbone.model_type == "dinov2"
+        # Its head reads the last map, and maps are normalised tokens, as in all published ones.
+        self.is_as_published = model.config.head_in_index == -1 and plain
 
     def forward(self, pictures: Tensor) -> Tensor:
         return self.inverse_depth_of_preprocessed(preprocess(pictures))
 
     def inverse_depth_of_preprocessed(self, pixels: Tensor) -> Tensor:
         """(B, h, w) of normalised pictures on whole patches."""
-        if torch.compiler.is_compiling() and self.taps:
-            return self._inverse_depth_by_tables(pixels)
+        if torch.compiler.is_compiling() and self.is_as_published:
+            return self._inverse_depth_in_fewer_steps(pixels)
         return self.model(pixel_values=pixels).predicted_depth
-
-    def prepare_interpolation_tables(self, size: Size, device: torch.device) -> None:
-        """Work out the tables of `gpu_layers` for pictures of this size; while code is traced it would be too late.
-
-        None for a head that reads another map than the last, or maps that are not normalised tokens, as no published
-        one does: it runs as transformers has it.
-        """
-        config = self.model.config
-        backbone = config.backbone_config
-        plain = backbone.apply_layernorm and not backbone.reshape_hidden_states and backbone.model_type == "dinov2"
-        if config.head_in_index != -1 or not plain:
-            return
-        for lengths in zip(*self._decoder_map_sizes(size), strict=True):
-            for before, after in pairwise(lengths):
-                if (before, after) not in self.taps:
-                    self.taps[before, after] = gpu_layers.aligned_corner_table(before, after, device)
 
     def _decoder_map_sizes(self, size: Size) -> list[Size]:
         """Sizes of the maps that the DPT head makes of pictures of this size, from the smallest to their own."""
@@ -68,8 +54,8 @@ class DepthAnything(nn.Module):
         sizes = [(math.ceil(rows * factor), math.ceil(columns * factor)) for factor in reversed(factors)]
         return [*sizes, (2 * sizes[-1][0], 2 * sizes[-1][1]), size]
 
-    def _inverse_depth_by_tables(self, pixels: Tensor) -> Tensor:
-        """The same as the model of transformers gives, with interpolation by tables.
+    def _inverse_depth_in_fewer_steps(self, pixels: Tensor) -> Tensor:
+        """The same as the model of transformers gives.
 
         Each 1 x 1 projection comes before its interpolation, where maps are smaller: the two can change places, since
         the weights of bilinear interpolation add up to one.
@@ -88,10 +74,8 @@ class DepthAnything(nn.Module):
         for number, layer in enumerate(neck.fusion_stage.layers):
             level = levels[-1 - number]
             fused = level if fused is None else fused + layer.residual_layer1(level)
-            fused = self._upsample_by_tables(layer.projection(layer.residual_layer2(fused)), sizes[number + 1])
-        conv = head.conv1
-        large = functional.conv2d(fused, conv.weight, None, conv.stride, conv.padding)
-        large = self._upsample_by_tables(large, sizes[-1], conv.bias)  # a constant may be added behind interpolation
+            fused = upsample_to(layer.projection(layer.residual_layer2(fused)), sizes[number + 1])
+        large = upsample_to(head.conv1(fused), sizes[-1])
         return head.activation2(head.conv3(head.activation1(head.conv2(large)))).squeeze(dim=1)
 
     def _tokens_that_head_reads(self, pixels: Tensor) -> list[Tensor]:
@@ -101,9 +85,10 @@ class DepthAnything(nn.Module):
         named = zip(backbone.stage_names, states, strict=True)
         return [backbone.layernorm(tokens) for name, tokens in named if name in backbone.out_features]
 
-    def _upsample_by_tables(self, maps: Tensor, size: Size, bias: Tensor | None = None) -> Tensor:
-        down, across = (self.taps[before, after] for before, after in zip(maps.shape[-2:], size, strict=True))
-        return gpu_layers.interpolate_by_tables(maps, down, across, bias)
+
+def upsample_to(maps: Tensor, size: Size) -> Tensor:
+    """Maps at another size, by bilinear interpolation that keeps the corners."""
+    return functional.interpolate(maps, size, mode="bilinear", align_corners=True)
 
 
 def build(path: Path) -> DepthAnything:
@@ -123,8 +108,6 @@ def build(path: Path) -> DepthAnything:
 def inverse_depth(id: str, pictures: Tensor) -> Tensor:
     """(B, h, w) inverse depth of (B, 3, H, W) pictures from 0 to 255."""
     network = runtime.network(id, build)
-    if compiled.is_compilation_enabled():
-        network.prepare_interpolation_tables(network_input_size(tuple(pictures.shape[-2:])), pictures.device)
     with runtime.inference(HALF):
         return compiled.run(network.forward, pictures).float()
 

@@ -1,11 +1,10 @@
 """Layers of torch in forms that a GPU computes in less time, for networks that are compiled (see `compiled`).
 
 A convolution whose stride is its kernel reads every pixel once: it is a matrix product, which libraries do several
-times as fast, above all with three channels. So is its transpose. A compiler that is given bilinear interpolation works
-out the four neighbours of every number by itself; here they are looked up in tables. A residual is added and normalised
-in one pass. Sums are the same, in another order, with one exception: GELU behind a fully connected layer is the
-approximation by the hyperbolic tangent, up to 5e-4 from the exact one, which a GPU adds to its matrix product for
-nothing. Code that is not compiled runs the layers as torch and transformers have them.
+times as fast, above all with three channels. So is its transpose. A residual is added and normalised in one pass. Sums
+are the same, in another order, with one exception: GELU behind a fully connected layer is the approximation by the
+hyperbolic tangent, up to 5e-4 from the exact one, which a GPU adds to its matrix product for nothing. Code that is not
+compiled runs the layers as torch and transformers have them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from torch.nn import functional
 
 ALIGNED = 8  # numbers in half precision that a matrix product on a GPU wants its rows to be a multiple of
 Net = TypeVar("Net", bound=nn.Module)
-Taps = tuple[Tensor, Tensor, Tensor]  # the neighbour before, the one behind, and the weight of the latter
 
 
 def use_compiled_layers(network: Net) -> Net:
@@ -169,52 +167,3 @@ class PatchConvTranspose2d(nn.ConvTranspose2d):
         output = tiles.permute(0, 1, 3, 2, 4, 5).flatten(3, 4).flatten(1, 2)
         output = output if self.bias is None else output + self.bias
         return output.permute(0, 3, 1, 2)
-
-
-def aligned_corner_table(before: int, after: int, device: torch.device) -> Taps:
-    """Neighbours and weights that make a line of another length, whose ends stay (`align_corners=True`)."""
-    places = torch.linspace(0, before - 1, after, dtype=torch.float64)
-    first = places.floor().clamp_(max=max(0, before - 2)).int()
-    weight = (places - first).float()
-    return first.to(device), (first + 1).clamp_(max=before - 1).to(device), weight.to(device)
-
-
-def interpolate_by_tables(maps: Tensor, down: Taps, across: Taps, bias: Tensor | None = None) -> Tensor:
-    """(B, C, H, W) maps by bilinear interpolation, for rows and columns by tables; channels last in memory.
-
-    A number for each channel may be added.
-    """
-    lines = maps.permute(0, 2, 3, 1)
-    if maps.is_cuda and maps.shape[1] & (maps.shape[1] - 1) == 0:  # a power of two
-        return interpolate_bilinearly_on_gpu(lines.contiguous(), *down, *across, bias).permute(0, 3, 1, 2)
-    (top, bottom, low), (left, right, near) = down, across
-    low, near = low[:, None, None], near[:, None]
-
-    def interpolate_across(rows: Tensor) -> Tensor:
-        here = lines[:, rows]
-        return torch.lerp(here[:, :, left].float(), here[:, :, right].float(), near)
-
-    output = torch.lerp(interpolate_across(top), interpolate_across(bottom), low)
-    output = output if bias is None else output + bias
-    return output.to(maps.dtype).permute(0, 3, 1, 2)
-
-
-@torch.library.custom_op("revisit::interpolate_rows", mutates_args=())
-def interpolate_bilinearly_on_gpu(
-    lines: Tensor, top: Tensor, bottom: Tensor, low: Tensor, left: Tensor, right: Tensor, near: Tensor,
-    bias: Tensor | None,
-) -> Tensor:  # fmt: skip
-    """`interpolate_by_tables` of (B, H, W, C) maps on a GPU."""
-    from revisit.networks import gpu_kernels
-
-    output = lines.new_empty(len(lines), len(top), len(left), lines.shape[3])
-    gpu_kernels.interpolate_bilinearly_into(lines, output, (top, bottom, low), (left, right, near), bias)
-    return output
-
-
-@interpolate_bilinearly_on_gpu.register_fake
-def _interpolated_shape(
-    lines: Tensor, top: Tensor, bottom: Tensor, low: Tensor, left: Tensor, right: Tensor, near: Tensor,
-    bias: Tensor | None,
-) -> Tensor:  # fmt: skip
-    return lines.new_empty(len(lines), len(top), len(left), lines.shape[3])
