@@ -114,9 +114,8 @@ def _score_world_or_failure_text(job: TrialJob, tell: StepCallback) -> WorldScor
     try:
         return _score(job, tell)
     except Exception as error:  # of rendering, a network or a metric: the other worlds go on
-        sentence = (
-            f"{job.suite}, world {job.world}, failed: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        )
+        why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        sentence = f"{job.suite}, world {job.world}, failed: {why}"
         tell(sentence)
         return sentence
 
@@ -177,11 +176,8 @@ def _render_world_and_judge(job: TrialJob, layout: Layout, folder: Path) -> tupl
         folder, [layout.id], seeds=1, first_seed=job.world, size=job.size, frames=frames, models=models, workers=0
     )
     for number, order in enumerate(layout.films(job.world)):
-        save_npz(
-            folder / "scenes" / f"{number:02d}.npz",
-            public_scene_description(order.film(job.size, frames)[1]),
-            compress=True,
-        )
+        description = public_scene_description(order.film(job.size, frames)[1])
+        save_npz(folder / "scenes" / f"{number:02d}.npz", description, compress=True)
     judge = folder / "judge.yaml"
     write_text_atomically(judge, "kind: instrumented\nscenes: scenes\n")
     return folders[layout.id] / layout.source, judge

@@ -92,9 +92,8 @@ def render_grid(
     if unknown:
         raise UsageError(f"unknown failure {unknown[0]!r}; choose one of {', '.join([*FAILURES, *FLOORS])}")
     folder = Path(folder)
-    _clear_outdated_films(
-        folder, {"grid": GRID, "revisit": revisit.__version__, "size": list(size), "away": away}, fresh
-    )
+    facts = {"grid": GRID, "revisit": revisit.__version__, "size": list(size), "away": away}
+    _clear_outdated_films(folder, facts, fresh)
     cells = [(PERFECT, 0.0)]
     cells += [(kind, strength) for kind in kinds if kind in FAILURES and kind != PERFECT for strength in strengths]
     cells += [(kind, 1.0) for kind in kinds if kind in FLOORS]
@@ -102,9 +101,8 @@ def render_grid(
     jobs = [(seed, cells if middle is None or seed in middle else full) for seed in dict.fromkeys(seeds)]
     steps = sum(len(cells_of_scene) + 1 for _, cells_of_scene in jobs)
     with single_thread_environment():
-        lines_by_scene = run_in_processes(
-            partial(_render_grid_scene, folder, size, away), jobs, workers, steps, progress
-        )
+        render = partial(_render_grid_scene, folder, size, away)
+        lines_by_scene = run_in_processes(render, jobs, workers, steps, progress)
     lines = [line for some in lines_by_scene for line in some]
     order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
     lines.sort(key=lambda line: (order[line["model"]], line["id"]))

@@ -161,9 +161,8 @@ def save_card_results(audit_content: Content) -> Path:
         "not_asked": audit_content["not_asked"],
     }
     path = Path(str(results.__file__)).with_name(f"{audit_content['grid']['set']}.json")
-    write_text_atomically(
-        path, json.dumps(round_to_four_digits(content), separators=(",", ":"), allow_nan=False) + "\n"
-    )
+    text = json.dumps(round_to_four_digits(content), separators=(",", ":"), allow_nan=False)
+    write_text_atomically(path, text + "\n")
     return path
 
 

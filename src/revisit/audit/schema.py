@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from revisit.engine.run import Progress as Watching
-from revisit.worlds.workers import Progress
+if TYPE_CHECKING:
+    from revisit.engine.run import Progress as Watching
+    from revisit.worlds.workers import Progress
 
 Content = dict[str, Any]  # of audit.json, horizon.json, sweep.json, steadiness.json, real.json and benchmarks.json
 

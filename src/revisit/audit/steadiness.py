@@ -92,10 +92,10 @@ def disturbed_cases(case: Case, encoded: Path) -> Iterator[Case | Rejected]:
         try:
             if name in CHANGED_FRAMES:
                 clip = replace(case.clip, disturbed=name)
+            elif name == "crf18":
+                clip = Clip(_encoded_path(case, encoded))
             else:
-                clip = (
-                    Clip(_encoded_path(case, encoded)) if name == "crf18" else _clip_without_end_frame(case.clip, name)
-                )
+                clip = _clip_without_end_frame(case.clip, name)
         except MediaError as error:
             yield Rejected(f"{case.id}~{name}", str(error), case.model)
             continue

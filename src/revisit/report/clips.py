@@ -116,9 +116,8 @@ class ClipEntry:
         at = 0 if frame is None else frame
         if self.reference_film is not None and (other is None or paired):
             true_frame = self.reference_film.frame_at_share(at / max(self._last_frame_number(), 1))
-            return self._pictures_of_both(
-                (self.reference_film, true_frame if other is None else other, "visible", "truth"), at
-            )
+            true_frame = true_frame if other is None else other
+            return self._pictures_of_both((self.reference_film, true_frame, "visible", "truth"), at)
         return self._side_by_side_pictures(at, other, paired)
 
     def _last_frame_number(self) -> int:
@@ -127,11 +126,10 @@ class ClipEntry:
             return int(self.clock["frames"]) - 1
         last_frames = [int(series["frame"].max()) for series in self.drawable_series.values()]
         for gate in self.pages.gates:
-            last_frames += first_frame_of_each_kind(self._facts_of_question(gate)).values()
-            last_frames += [
-                phase[3]
-                for phase in phases_of_gate({"phases": self._facts_of_question(gate).get("phases", [])}, None, FAR)
-            ]
+            facts = self._facts_of_question(gate)
+            last_frames += first_frame_of_each_kind(facts).values()
+            listed = phases_of_gate({"phases": facts.get("phases", [])}, None, FAR)
+            last_frames += [last for *_, last in listed]
         return max(last_frames, default=0)
 
     def _facts_of_question(self, question: str) -> Mapping[str, object]:

@@ -63,9 +63,8 @@ def phases_from_starts(hidden: int | None, returned: int | None, last: int) -> l
     if hidden is None:
         return []
     back = last + 1 if returned is None else returned
-    return _phases_within_frames(
-        [("visible", 0, hidden - 1), ("hidden", hidden, back - 1), ("returned", back, last)], last
-    )
+    phases = [("visible", 0, hidden - 1), ("hidden", hidden, back - 1), ("returned", back, last)]
+    return _phases_within_frames(phases, last)
 
 
 def _phases_within_frames(entries: Iterable[Any], last: int) -> list[Phase]:

@@ -52,9 +52,8 @@ def _sort_ties_by_other_questions(answer: QuestionRanking, answers: Sequence[Que
         ranks = [p.rank for other in memory_answers for p in other.places if p.model == place.model]
         return sum(ranks) / len(ranks) if ranks else len(answer.places)
 
-    return replace(
-        answer, places=tuple(sorted(answer.places, key=lambda place: (place.rank, mean_rank_in_other_questions(place))))
-    )
+    places = sorted(answer.places, key=lambda place: (place.rank, mean_rank_in_other_questions(place)))
+    return replace(answer, places=tuple(places))
 
 
 def _capitalize_known_first_word(text: str) -> str:
@@ -169,9 +168,8 @@ def _models_by_question_table(
         if name in models:
             count = None if counts is None else counts.count_of_model(name)
             tip = _look_away_tip(count) if count is not None else ""
-            rows.append(
-                {"model": name, "count": count, "tip": tip, "cells": [_model_cell(answer, name) for answer in answers]}
-            )
+            cells = [_model_cell(answer, name) for answer in answers]
+            rows.append({"model": name, "count": count, "tip": tip, "cells": cells})
     return {"answers": answers, "rows": rows, "look_away": ASK if counts is not None else ""}
 
 

@@ -179,8 +179,8 @@ def explain_held_score(held_record: Record) -> str:
 
 def count_low_truth_scores(results: ClipAnswers) -> dict[str, int]:
     """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
-    scored = [record for record in results.truth.records if record.scored]
-    return dict(Counter(one.question for one in scored if _truth_score_is_low(one.question, one.value or 0.0)))
+    scores = [(one.question, one.value) for one in results.truth.records if one.scored and one.value is not None]
+    return dict(Counter(question for question, value in scores if _truth_score_is_low(question, value)))
 
 
 def _adjust_record_by_truth(results: ClipAnswers, record: Record) -> Record:
@@ -207,9 +207,8 @@ def _adjust_record_by_truth(results: ClipAnswers, record: Record) -> Record:
         scores = f"{own:.2f} against {truth:.2f} in {metric.title}"
         why = f"it looks less changed than the truth ({scores}): that may be a reset, and is no merit"
         return make_unscored(record, "undecided", why)
-    return _cap_score_by_event_outcome(
-        record.with_changed_fields(value=_score_by_distance_to_truth(metric, own, truth)), metric, outcome
-    )
+    record = record.with_changed_fields(value=_score_by_distance_to_truth(metric, own, truth))
+    return _cap_score_by_event_outcome(record, metric, outcome)
 
 
 def _score_by_distance_to_truth(metric: Metric, own: float, truth: float) -> float:

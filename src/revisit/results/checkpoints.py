@@ -74,11 +74,8 @@ class CheckpointChoice:
     def _order_text(self) -> str:
         """The same of those that have scores."""
         if self.leader_has_fewer_scores:
-            few = (
-                f"a score of {self._leader_scored_share:.0%} of its clips only, where another has "
-                f"{max(self.shares):.0%}"
-            )
-            return f"{self.leading_checkpoint} has the best mean, but {few}: that is no memory to keep"
+            few = f"{self._leader_scored_share:.0%} of its clips only, where another has {max(self.shares):.0%}"
+            return f"{self.leading_checkpoint} has the best mean, but a score of {few}: that is no memory to keep"
         mean = number_text(self.ranking.means[self.leading_checkpoint])
         if len({*self.ranking.counts.values()}) > 1:  # tables have the mean over common clips
             mean += f" on {count_and_noun(self.ranking.counts[self.leading_checkpoint], 'clip')}"
@@ -91,17 +88,11 @@ class CheckpointChoice:
         others = [pair for pair in self.undecided_pairs_of_leader if pair.behind not in equal]
         if not others:
             return f"no difference between {join_names([self.leading_checkpoint, *equal])} ({mean})"
-        first = (
-            f"{join_names([self.leading_checkpoint, *equal])} ({mean}) lead alike"
-            if equal
-            else f"{self.leading_checkpoint} ({mean}) leads"
-        )
-        verb = "are" if equal else "is"
-        nearest = others[0].test
-        return (
-            f"{first}, but {verb} not told from {join_names([pair.behind for pair in others])} "
-            f"({signed_number_text(nearest.difference)} to {others[0].behind}){_what_would_decide_text(nearest)}"
-        )
+        lead = "lead alike, but are" if equal else "leads, but is"
+        leaders = f"{join_names([self.leading_checkpoint, *equal])} ({mean}) {lead}"
+        nearest = f"({signed_number_text(others[0].test.difference)} to {others[0].behind})"
+        decide = _what_would_decide_text(others[0].test)
+        return f"{leaders} not told from {join_names([pair.behind for pair in others])} {nearest}{decide}"
 
     @property
     def improving_checkpoints(self) -> list[str]:

@@ -719,4 +719,6 @@ def _fact_of_entry(entry: Entry, name: str) -> Any:
 
 
 def _as_collection(value: Any) -> Collection[Any]:
-    return value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else (value,)
+    if isinstance(value, np.ndarray):
+        return list(value)
+    return value if isinstance(value, list | tuple | set | frozenset) else (value,)

@@ -193,9 +193,8 @@ def mark_best_and_second(
     first = name_of_significantly_best(scored, higher_is_better)
     if first is None:
         return {}
-    second = name_of_significantly_best(
-        {name: cell for name, cell in scored.items() if name != first}, higher_is_better
-    )
+    del scored[first]
+    second = name_of_significantly_best(scored, higher_is_better)
     return {first: "best", **({} if second is None else {second: "second"})}
 
 

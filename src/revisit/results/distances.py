@@ -81,9 +81,8 @@ def distance_table(entries: list[DistanceEntry]) -> Table:
             "is the nearest beyond doubt"
         )
     note = "Lower is nearer; corrected for the number of clips, with 95 % intervals over scenes. "
-    return make_table(
-        TITLE, note + ". ".join(networks) + ".", [f"{distance_title(entry)} ↓" for entry in entries], rows
-    )
+    heads = [f"{distance_title(entry)} ↓" for entry in entries]
+    return make_table(TITLE, f"{note}{'. '.join(networks)}.", heads, rows)
 
 
 def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
@@ -134,8 +133,9 @@ def _make_distance_entry(
     return {
         "id": id if kind.metric == "video_action" else f"{id}_{maker}",
         "network": maker, "digest": digests.get(maker, ""), "dimensions": dimensions,
-        "frames": int(first.facts["frames"]), "least_scenes": least,
+        "frames": int(first.facts["frames"]),
         "size": f"{first.facts['size']} px" if "size" in first.facts else "the network's own size",
+        "least_scenes": least,
         "best": _significantly_nearest_model(distances, scenes), "models": models,
     }  # fmt: skip
 

@@ -115,9 +115,8 @@ def sort_rows_best_first(board: Board, by: str = "") -> list[BoardRow]:
     """
     names = sorted(board.rows, key=lambda row: (row.model.lower(), row.model, row.source))
     rows = sorted(names, key=lambda row: ROLES.index(row.role))
-    column = next(
-        (column for column in board.columns if by.lower() in (column.key.lower(), column.title.lower())), None
-    )
+    named = (column for column in board.columns if by.lower() in (column.key.lower(), column.title.lower()))
+    column = next(named, None)
     if column is None:
         return rows
 
@@ -216,12 +215,8 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
     rows = []
     for model, mine in part.groups("model").items():
         cells = {column.key: _board_cell_of_score(mine, column.key) for column in columns}
-        role = FLOOR if model in part.floors else ""
-        rows.append(
-            BoardRow(
-                model, run.name, cells if subset else {**_look_away_or_testable_cell(run, model), **cells}, role=role
-            )
-        )
+        before = {} if subset else _look_away_or_testable_cell(run, model)
+        rows.append(BoardRow(model, run.name, before | cells, role=FLOOR if model in part.floors else ""))
     if part.truths:
         cells = {column.key: _board_cell_of_score(part.truth, column.key) for column in columns}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))

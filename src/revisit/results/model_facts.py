@@ -108,29 +108,24 @@ def _validate_cost(cost: Any, where: str) -> None:
 
 def cost_table(model_facts: ModelFacts, models: Sequence[str]) -> Table | None:
     """What generating costs, a row per model and a column per number that somebody has; None where nobody has one."""
-    names = [name for name in COSTS if any(model_facts.cost_number(model, name) is not None for model in models)]
-    rows = [model for model in models if model_facts.facts_of(model).get("cost")]
-    if not names or not rows:
+    costs = {model: cost for model in models if (cost := model_facts.facts_of(model).get("cost"))}
+    names = [name for name in COSTS if any(cost.get(name) is not None for cost in costs.values())]
+    if not names:
         return None
-    machines = [str(model_facts.facts_of(model)["cost"].get("machine", "")) for model in rows]
-    cells = [
-        [_cost_text(model_facts, model, name) for name in names] + [on]
-        for model, on in zip(rows, machines, strict=True)
-    ]
-    loading = [model for model in rows if model_facts.facts_of(model)["cost"].get("with_loading")]
+    machines = {model: str(cost.get("machine", "")) for model, cost in costs.items()}
+    rows = [(model, [*(_cost_text(cost, name) for name in names), machines[model]]) for model, cost in costs.items()]
+    loading = [model for model, cost in costs.items() if cost.get("with_loading")]
     note = "means over clips, peaks over all of them, as measured where the clips were generated"
     note += f"; with the loading of weights: {', '.join(loading)}" if loading else ""
-    note += "; on different machines" if len(set(machines)) > 1 else ""
-    heads = [*(COSTS[name][0] for name in names), "Machine"]
-    return make_table("Cost of generating", note, heads, zip(rows, cells, strict=True))
+    note += "; on different machines" if len({*machines.values()}) > 1 else ""
+    return make_table("Cost of generating", note, [*(COSTS[name][0] for name in names), "Machine"], rows)
 
 
-def _cost_text(model_facts: ModelFacts, model: str, name: str) -> str:
-    value = model_facts.cost_number(model, name)
-    if value is None:
+def _cost_text(cost: Details, name: str) -> str:
+    if cost.get(name) is None:
         return "–"
-    unit = model_facts.facts_of(model)["cost"].get("currency", "") if name == "price_per_clip" else COSTS[name][1]
-    return f"{value:.4g} {unit}".strip()
+    unit = cost.get("currency", "") if name == "price_per_clip" else COSTS[name][1]
+    return f"{float(cost[name]):.4g} {unit}".strip()
 
 
 def _normalised_name(name: str) -> str:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from revisit.core import METRICS, Case, Record
 from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.score_names import compared_score, strip_held_suffix
-from revisit.stats.intervals import Estimate
-from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon_signed_rank
+from revisit.stats.paired import ALPHA, paired_test
 from revisit.stats.pairwise import Ranking, rank_models
 
 PairingKey = tuple[str | int, ...]  # Case.pairing_key
@@ -34,9 +33,8 @@ class Pair:
     def compared_scores(self) -> tuple[float, float]:
         """Both scores, as models are compared by them."""
         assert self.first.value is not None and self.second.value is not None
-        return compared_score(self.first.question, self.first.value), compared_score(
-            self.first.question, self.second.value
-        )
+        metric = self.first.question
+        return compared_score(metric, self.first.value), compared_score(metric, self.second.value)
 
     @property
     def difference(self) -> float:
@@ -56,11 +54,9 @@ class Paired:
     difference: float | None
     interval: Interval | None  # None where there is no p
     p: float | None  # of the two-sided test over scenes, of this pair alone; None for too few scenes
-    estimate: Estimate | None  # over samples; None for fewer than two of them
     wins: int  # of the second, by the direction of the metric
     ties: int
     losses: int
-    test: SignedRank | None  # None for too few pairs
     ambiguous: int = 0  # clips that have no counterpart, because several of a scene bear one name
 
     @property
@@ -141,18 +137,16 @@ def compare_two_models(scores: Sequence[Record], metric: str, first: str, second
         [pair.first.case.scene for pair in pairs],
         metric_range_width(metric) if two_valued else None,
     )
-    tested: tuple[float | None, Interval | None, float | None, Estimate | None] = (None, None, None, None)
-    if test is not None:
-        tested = test.difference, difference_interval(test, metric), test.p, test.estimate
     return Paired(
         metric,
         first,
         second,
         tuple(sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))),
-        *tested,
+        None if test is None else test.difference,
+        None if test is None else difference_interval(test, metric),
+        None if test is None else test.p,
         sum(won),
         len(pairs) - len(won),
         len(won) - sum(won),
-        wilcoxon_signed_rank([0.0] * len(differences), differences),
         sum(count for (model, _), count in ambiguous.items() if model in (first, second)),
     )

@@ -303,10 +303,8 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
         part = results.only(lambda entry: not isinstance(entry, Case) or entry.id not in closed)
     directed = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
     scored = {id: {record.case.model for record in part.scores(id)} for id in directed}
-    metric = next((id for id in directed if len(scored[id]) > 1), None) or next(
-        (id for id in directed if scored[id]), None
-    )
-    if metric is None:
+    metric = max(directed, key=lambda id: min(len(scored[id]), 2), default=None)
+    if metric is None or not scored[metric]:
         asked = any(results.lacking(id) is not None or results.records_for(id) for id in question.metrics)
         return QuestionRanking(question, reason=_unanswered_reason_text(results, question), asked=asked)
     return _rank_models_in_metric(part, question, metric)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from functools import lru_cache
@@ -238,22 +238,17 @@ def json_rows_text(content: Details) -> str:
     def encode_json(value: Any) -> str:
         return msgspec.json.encode(value, enc_hook=to_builtin_type).decode()
 
+    def entries(items: Mapping[str, Any], encode: Callable[[Any], str], margin: str) -> str:
+        return f",\n{margin}".join(f"{encode_json(name)}: {encode(item)}" for name, item in items.items())
+
     def one_entry_per_line(value: Any) -> str:
         if isinstance(value, list) and value:
             return "[\n  " + ",\n  ".join(map(encode_json, value)) + "\n ]"
         if isinstance(value, dict) and value:
-            return (
-                "{\n  "
-                + ",\n  ".join(f"{encode_json(name)}: {encode_json(item)}" for name, item in value.items())
-                + "\n }"
-            )
+            return "{\n  " + entries(value, encode_json, "  ") + "\n }"
         return encode_json(value)
 
-    return (
-        "{\n "
-        + ",\n ".join(f"{encode_json(name)}: {one_entry_per_line(value)}" for name, value in content.items())
-        + "\n}\n"
-    )
+    return "{\n " + entries(content, one_entry_per_line, " ") + "\n}\n"
 
 
 def to_builtin_type(value: Any) -> Any:

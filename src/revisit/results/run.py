@@ -56,9 +56,8 @@ class Run:
         """The newest answer to each question, in the order of the plan."""
         with convert_read_errors(self.path, "a whole run; run the same eval command again"):
             plan, lines = self.plan, self.lines
-            return self._make_unless_unchanged(
-                "results", (id(plan), lines.file_and_bytes_read), lambda: load_results(self.path, plan, lines=lines)
-            )
+            state = id(plan), lines.file_and_bytes_read
+            return self._make_unless_unchanged("results", state, lambda: load_results(self.path, plan, lines=lines))
 
     @property
     def exit_code(self) -> int:
@@ -72,9 +71,8 @@ class Run:
             raise UsageError(f"{self.path} has no {name}: the run was stopped early; run the same eval command again")
         now = path.stat()
         with convert_read_errors(path, "the JSON that a run writes; run the same eval command again"):
-            return self._make_unless_unchanged(
-                name, (now.st_ino, now.st_mtime_ns, now.st_size), lambda: {**parse_json(path.read_bytes())}
-            )
+            state = now.st_ino, now.st_mtime_ns, now.st_size
+            return self._make_unless_unchanged(name, state, lambda: {**parse_json(path.read_bytes())})
 
     def _make_unless_unchanged(self, name: str, state: Any, make: Callable[[], Any]) -> Any:
         if name not in self._known or self._known[name][0] != state:

@@ -86,7 +86,7 @@ def unscore_truth_of_other_makers(results: Results) -> Results:
         return results
 
     def unscore_if_other_maker(record: Record) -> Iterable[Record]:
-        maker = stand_in_maker_and_published(record)[0]
+        maker = stand_in_maker_and_published(record)[0] if record.case.truth else ""
         if not record.case.truth or not record.scored or maker in makers.get(record.question, ("",)):
             return (record,)
         published = " and ".join(one.title for one in METRICS[record.question].published_by)
@@ -123,9 +123,8 @@ def list_stand_ins(results: Results) -> list[StandIn]:
     counts: Counter[tuple[str, str, str]] = Counter()
     for record in results.records:
         id = record.question.removesuffix(STAND_IN)
-        made_by, published = stand_in_maker_and_published(
-            record if id == record.question else record.with_changed_fields(question=id)
-        )
+        measured = record if id == record.question else record.with_changed_fields(question=id)
+        made_by, published = stand_in_maker_and_published(measured)
         if made_by:
             counts[id, made_by, published] += 1
     return [StandIn(*key, clips) for key, clips in counts.items()]

@@ -31,7 +31,7 @@ from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.judge_trust import JudgeTrust, measure_judge_trust
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unreadable_clips_text
-from revisit.results.question_ranking import QuestionRanking, rank_questions
+from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
 from revisit.results.results import Results
 from revisit.results.returned_states import REAPPEARANCE
 from revisit.results.run import Run
@@ -145,14 +145,7 @@ class Verdict:
             "answers": [
                 {
                     **{name: value for name, value in asdict(answer).items() if name not in CELLS},
-                    "places": [
-                        {
-                            **asdict(place),
-                            "cell": place.cell.as_json(),
-                            "common": place.common and place.common.as_json(),
-                        }
-                        for place in answer.places
-                    ],
+                    "places": [_place_as_json(place) for place in answer.places],
                     "truth": answer.truth and answer.truth.as_json(),
                     "floors": {model: cell.as_json() for model, cell in answer.floors.items()},
                     "unranked": {model: cell.as_json() for model, cell in answer.unranked.items()},
@@ -174,6 +167,11 @@ class Verdict:
             "collapses": {model: [*n] for model, n in collapses.collapse_counts(self.picture_faults).items()},
             "unread": dict(self.unread),
         }
+
+
+def _place_as_json(place: Place) -> dict[str, object]:
+    common = place.common and place.common.as_json()
+    return {**asdict(place), "cell": place.cell.as_json(), "common": common}
 
 
 def make_verdict(results: Results, suite_card: Details) -> Verdict:

@@ -75,9 +75,8 @@ def _collapsed_picture_candidates(results: Results) -> Iterator[Candidate]:
         for record in results.scores(id) if id in METRICS else ():
             truth = results.truth_of(record.case)
             ceiling = None if truth is None else results.score(truth, id)
-            loss = _share_of_range_from_best(id, record.value or 0.0) - (
-                0.0 if ceiling is None else _share_of_range_from_best(id, ceiling)
-            )
+            best = 0.0 if ceiling is None else _share_of_range_from_best(id, ceiling)
+            loss = _share_of_range_from_best(id, record.value or 0.0) - best
             if loss > (behind_best if ceiling is None else behind_truth):
                 yield (AT_SIGHT, -loss, 0, record.case.id), record
 

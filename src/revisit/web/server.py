@@ -207,8 +207,9 @@ def _open_listening_socket(where: ListenAddress) -> Any:
     import socket
 
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # `::` is every address, of IPv4 too
     try:
-        return socket.create_server((where.host, where.port), family=family, backlog=256)
+        return socket.create_server((where.host, where.port), family=family, backlog=256, dualstack_ipv6=both)
     except OSError as error:
         raise UsageError(
             f"cannot listen on {where.host}:{where.port}: {error.strerror}; choose another --port"
