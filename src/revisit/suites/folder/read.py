@@ -51,8 +51,8 @@ def read(
     is_clip = source.is_file() and source.suffix.lower() in CLIP_SUFFIXES
     if is_clip or (not manifest.is_file() and is_frame_folder(source)):
         name = source.resolve().name if source.is_dir() else source.stem
-        case = _make_folder_case(ClipFacts(source.resolve().parent.name, name), source)
-        yield from _add_references_by_name([case], Path(reference)) if reference else [case]
+        only: list[FolderEntry] = [_make_folder_case(ClipFacts(source.resolve().parent.name, name), source)]
+        yield from _add_references_by_name(only, Path(reference)) if reference else only
     elif manifest.is_file():
         if layout:
             raise UsageError(f"{manifest} says what each clip is; leave --layout out, or move the manifest away")
