@@ -51,8 +51,8 @@ def read(
     is_clip = source.is_file() and source.suffix.lower() in CLIP_SUFFIXES
     if is_clip or (not manifest.is_file() and is_frame_folder(source)):
         name = source.resolve().name if source.is_dir() else source.stem
-        case = _make_folder_case(ClipFacts(source.resolve().parent.name, name), source)
-        yield from _add_references_by_name([case], Path(reference)) if reference else [case]
+        only: list[FolderEntry] = [_make_folder_case(ClipFacts(source.resolve().parent.name, name), source)]
+        yield from _add_references_by_name(only, Path(reference)) if reference else only
     elif manifest.is_file():
         if layout:
             raise UsageError(f"{manifest} says what each clip is; leave --layout out, or move the manifest away")
@@ -174,13 +174,12 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
     scenes = {scene for one in truths for scene in one.scene}
     samples = find_samples_as_seeds(others, scenes, root)
     grid = find_grid_of_numbers(others, scenes, root, samples if samples and samples.begin_alike else None)
-    if grid is not None and (samples is None or grid.begin_alike):
+    if grid is not None and grid.begin_alike:
         samples, grid = grid, None
-    if samples is not None and samples.begin_alike:
-        others = samples.clips
-    layouts = tuple(possible_readings(others, truths, root))
-    if samples is not None and not samples.begin_alike:  # only names say so
+    elif samples is not None and not samples.begin_alike:  # only names say so
         samples, grid = None, samples
+    others = others if samples is None else samples.clips
+    layouts = tuple(possible_readings(others, truths, root))
     if grid is not None:
         layouts = (*layouts, *possible_readings(grid.clips, truths, root)[:1])
     if samples is None and layouts[0].truth:

@@ -15,16 +15,15 @@ from revisit.suites.mbench.read import find_object_anchor, is_mbench_dataset, ob
 def describe_dataset(folder: Path) -> DatasetDescription:
     """Counts by subset and condition, lengths, captions and anchors."""
     data, batch = open_mbench_dataset(folder), jobs(folder, None, BatchRequest("describe"))
-    samples = {
-        (job.subset, job.sample): data.sample_facts_and_problems(job.subset, job.sample)[0] for job in batch.jobs
-    }
+    names = dict.fromkeys((job.subset, job.sample) for job in batch.jobs)
+    samples = [data.sample_facts_and_problems(*name)[0] for name in names]
     seconds = [(job.frames - 1) / job.fps for job in batch.jobs]
     words = [len(job.prompt.split()) for job in batch.jobs]
-    parts = [len(segment_captions(facts)) for facts in samples.values()]
+    parts = [len(segment_captions(facts)) for facts in samples]
     facts = {
         "setting": data.setting, "samples": len(samples), "items": len(batch.jobs),
-        "with an anchor": sum("object_anchor" in one for one in samples.values()),
-        "with a named target": sum(bool(object_description(one)) for one in samples.values()),
+        "with an anchor": sum("object_anchor" in one for one in samples),
+        "with a named target": sum(bool(object_description(one)) for one in samples),
     }  # fmt: skip
     histograms: dict[str, Sequence[float]] = {"seconds": seconds, "words of a caption": words}
     tables = [

@@ -110,8 +110,8 @@ def partial_run_reason(
 
 def _titles_ids_and_subsets(setting: str) -> list[tuple[str, str, str | None]]:
     """Everything that a submission rests on: a title, our id, and the subset it is asked of."""
-    dimensions = [(d.title.lower(), d.id, d.subset) for d in dimensions_of_setting(setting)]
-    return [*([("the trigger", TRIGGER, None)] if setting == "T" else []), *dimensions]
+    trigger: list[tuple[str, str, str | None]] = [("the trigger", TRIGGER, None)] if setting == "T" else []
+    return [*trigger, *((d.title.lower(), d.id, d.subset) for d in dimensions_of_setting(setting))]
 
 
 def _video_has_digest(video: Path | None, digest: str | None) -> bool:
