@@ -32,10 +32,8 @@ def demo(
     if scenes is not None and suite != "folder":
         raise UsageError(f"--scenes chooses rooms of the suite folder; the demo of {suite} is always the same")
     out = out or Path("demo" if suite == "folder" else f"demo-{suite}")
-    source, option = DEMOS[suite](
-        out / "videos", fresh, scenes or 9, console.print_to_stderr, console.Counter("rendered")
-    )
-    run = run_evaluation(
-        Request.from_options(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers
-    )
+    render, count = DEMOS[suite], console.Counter("rendered")
+    source, option = render(out / "videos", fresh, scenes or 9, console.print_to_stderr, count)
+    request = Request.from_options(source, suite, "lite", options=option)
+    run = run_evaluation(request, out / "run", fresh=fresh, workers=workers)
     raise typer.Exit(write_report_and_print_summary(run, show_all=show_all, json=json))

@@ -17,7 +17,6 @@ def doctor(json: bool = JSON) -> None:
         console.print_json([dict(zip(("name", "state", "finding"), row, strict=True)) for row in rows])
     else:
         marks = {"ok": "ok", "note": "–", "bad": "BAD"}
-        console.print_table(
-            ["check", "state", "finding"], [[name, marks[state], finding] for name, state, finding in rows]
-        )
+        cells = [[name, marks[state], finding] for name, state, finding in rows]
+        console.print_table(["check", "state", "finding"], cells)
     raise typer.Exit(3 if any(state == "bad" for _, state, _ in rows) else 0)

@@ -64,12 +64,8 @@ def eval_(
     if rescore:
         allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
         options.refuse_other_parameters(ctx, allowed, "--rescore, which takes everything from the run")
-        # No remark was printed before: all of them go with the summary.
-        raise typer.Exit(
-            write_report_and_print_summary(
-                rescore_run_folder(source), report=report, show_all=show_all, json=json, quiet=True
-            )
-        )
+        run, quiet = rescore_run_folder(source), True  # no remark was printed before: all of them go with the summary
+        raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
     with temporary_network_settings(device, precision, batch):
         request = Request.from_options(
             source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only,

@@ -81,9 +81,10 @@ def generate(
         refuse_other_parameters(ctx, RECORD_OPTIONS, "a file of records")
         if not generator or not command or out is None:
             raise UsageError("a file of records needs --generator, --command and --out")
-        limits = {"timeout": timeout, "workers": workers, "frames": frames}
-        card = generator_card(generator, own)
-        _generate_records_and_exit(Path(suite), card, out, json, command=command, checkpoint=checkpoint, **limits)
+        _generate_records_and_exit(
+            Path(suite), generator_card(generator, own), out, json, command=command, checkpoint=checkpoint,
+            timeout=timeout, workers=workers, frames=frames,
+        )  # fmt: skip
     SUITES[suite]  # says so where there is none
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
@@ -130,21 +131,16 @@ def _generate_batches_and_exit(
     batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool
 ) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
-    from revisit.control.generation import (
-        batch_cost,
-        ceiling_batches,
-        free_disk_bytes,
-        generate_batches,
-        plan_rows_by_condition,
-    )
+    from revisit.control import generation
     from revisit.core import UsageError
     from revisit.worlds.on_demand import rendered_world_frames
 
     results: list[JobResult] = []
-    total = sum(len(batch.jobs) for batch in (*batches, *ceiling_batches(batches, maker)))
-    for batch, running in generate_batches(batches, maker, settings, {"world": rendered_world_frames}):
+    total = sum(len(batch.jobs) for batch in (*batches, *generation.ceiling_batches(batches, maker)))
+    for batch, running in generation.generate_batches(batches, maker, settings, {"world": rendered_world_frames}):
         print_left_out_jobs_and_remarks(batch)
-        need, free = sum(row["bytes"] for row in plan_rows_by_condition(batch.jobs)), free_disk_bytes(batch.home)
+        need = sum(row["bytes"] for row in generation.plan_rows_by_condition(batch.jobs))
+        free = generation.free_disk_bytes(batch.home)
         if need > free:
             raise UsageError(
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
@@ -153,7 +149,7 @@ def _generate_batches_and_exit(
         _print_and_collect_results(running, total, results)
     _print_remark_counts(results, total)
     for batch in batches if not maker.baseline else ():
-        console.print_to_stderr(_generation_cost_line(batch_cost(batch, settings)))
+        console.print_to_stderr(_generation_cost_line(generation.batch_cost(batch, settings)))
     lines = list(dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches))
     content = {
         "counts": _count_results_by_status(results),

@@ -32,19 +32,16 @@ def list_judge_models(judge: str = JUDGE, json: bool = JSON) -> None:
     from revisit.judges.settings import judge_from_source
 
     server = judge_from_source(judge).judge
-    if not isinstance(server, ChatJudge):
-        console.print_to_stderr(f"this judge is {server.facts.get('model')}, which is not a server")
-        if json:
-            console.print_json({"judge": server.facts.get("model"), "models": []})
-        return
-    names = server.models()
+    model = server.facts.get("model")
+    names = server.models() if isinstance(server, ChatJudge) else []
     if json:
-        console.print_json({"judge": server.settings.model, "models": list(names)})
-    for name in names if not json else ():
-        typer.echo(
-            console.without_control_characters(name) + ("  <- the judge" if name == server.settings.model else "")
-        )
-    server.check()
+        console.print_json({"judge": model, "models": list(names)})
+    else:
+        console.print_lines(*(f"{name}  <- the judge" if name == model else name for name in names))
+    if isinstance(server, ChatJudge):
+        server.check()
+    else:
+        console.print_to_stderr(f"this judge is {model}, which is not a server")
 
 
 @app.command("ask")
@@ -67,7 +64,7 @@ def ask_judge(
     elif answer.status == "answered":
         value = {True: "yes", False: "no"}.get(answer.value, answer.value) if form == "yes-no" else answer.value
         sure = "" if answer.p_yes is None else f" (probability of yes {answer.p_yes:.3f})"
-        typer.echo(console.without_control_characters(f"{value}{sure}"))
+        console.print_lines(f"{value}{sure}")
     else:
         console.print_to_stderr(f"{answer.status}: {answer.reason}")
     raise typer.Exit(0 if answer.status == "answered" else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +66,8 @@ def check_judge(
         return JudgeClient(who, store, settings, budget, settings.tokens_per_image)
 
     plan = CalibrationPlan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
-    report = calibration_report(
-        selection.judge,
-        load_judge_labels(labels),
-        lambda clip: read_judge_frames_of_clip(clip, at_most=frames),
-        client_of,
-        plan,
-    )
+    frames_of = partial(read_judge_frames_of_clip, at_most=frames)
+    report = calibration_report(selection.judge, load_judge_labels(labels), frames_of, client_of, plan)
     if out is not None:
         write_json(out, report)
     if json:
@@ -89,10 +85,8 @@ def print_calibration_report(report: Mapping[str, Any]) -> None:
     parts = [("all", report), *report["subsets"].items()]
     rows = [_yes_no_rates_row(name, part) for name, part in parts]
     if blinded := report.get("blinded"):
-        rows += [
-            _yes_no_rates_row(f"blinded: {name}", part)
-            for name, part in [("all", blinded), *blinded["subsets"].items()]
-        ]
+        others = [("all", blinded), *blinded["subsets"].items()]
+        rows += [_yes_no_rates_row(f"blinded: {name}", part) for name, part in others]
     if any("yes_no" in part for _, part in parts):
         columns = ["yes or no", "answered", "accuracy", "balanced", "precision", "recall", "F1", "kappa"]
         console.print_table(columns, rows, numbers=True)

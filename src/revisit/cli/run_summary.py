@@ -14,10 +14,10 @@ from typing import Any
 
 import typer
 
-from revisit.cli.console import print_first_lines_to_stderr, print_table, print_to_stderr, without_control_characters
+from revisit.cli.console import print_first_lines_to_stderr, print_lines, print_table, print_to_stderr
 from revisit.core.cases import clip_title
 from revisit.core.grouping import group_items
-from revisit.core.text import count_and_noun, join_names
+from revisit.core.text import count_and_noun, join_names, printable_text
 from revisit.results import Cell
 from revisit.results.display import (
     FEW_SCENES,
@@ -68,9 +68,8 @@ def print_run_summary(content: Mapping[str, Any], show_all: bool = False, folder
     print_diagnoses(content.get("diagnosis") or {})
     if show_all:
         _print_unscored_reasons(content)
-    print_first_lines_to_stderr(
-        [f"note: {remark}" for remark in content.get("notes", [])], 5, "more notes; see summary.json"
-    )
+    remarks = [f"note: {remark}" for remark in content.get("notes", [])]
+    print_first_lines_to_stderr(remarks, 5, "more notes; see summary.json")
     _print_rejected_and_failed(content)
     if not show_all:
         unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
@@ -86,12 +85,9 @@ def _all_clips_failed(content: Mapping[str, Any]) -> bool:
 
 def _print_rejected_and_failed(content: Mapping[str, Any]) -> None:
     """Print why entries were refused and what failed, a line per reason."""
-    print_to_stderr(
-        *(
-            f"{'missing' if entry.get('missing') else 'rejected'}: {clip_title(entry['id'])}: {entry['reason']}"
-            for entry in content["rejected"][:10]
-        )
-    )
+    for entry in content["rejected"][:10]:
+        word = "missing" if entry.get("missing") else "rejected"
+        print_to_stderr(f"{word}: {clip_title(entry['id'])}: {entry['reason']}")
     failed = list(group_items(content["failed"], lambda entry: entry["reason"]).items())
     for reason, entries in failed[:10]:  # a metric that fails everywhere is one line
         further = f" and {count_and_noun(len(entries) - 1, 'more clip')}" if len(entries) > 1 else ""
@@ -127,7 +123,7 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any], folder
     lines += [*notes[: max(1, LINES - len(lines) - len(last))], *last]
     indent = max((len(name) for name, _ in lines), default=0) + 2
     for name, sentence in lines:
-        typer.echo(_wrap_on_terminal(without_control_characters(f"{name:{indent}}{sentence}"), indent))
+        typer.echo(_wrap_on_terminal(printable_text(f"{name:{indent}}{sentence}"), indent))
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
     if answers or counts:
         _print_score_table(*_verdict_table(answers, content, counts))
@@ -150,14 +146,15 @@ def _verdict_table(
         away_heads = ["looks away", "comes back"]
         away = {model: _look_away_texts(counts["models"].get(model)) for model in models}
     else:
-        away = {model: [text] for model, text in _testable_clip_texts(models).items()}
-        away_heads = ["testable clips"] if away else []
+        testable = _testable_clip_texts(models)
+        away_heads = ["testable clips"] if testable else []
+        away = {model: [testable[model]] if testable else [] for model in models}
 
     def model_rows(interval: bool) -> list[list[str]]:
         table_rows = []
         for model, entry in models.items():
             texts = [text for column in columns for text in column.cell_texts(model, entry, interval)]
-            table_rows.append([_model_heading(model, entry), *(away[model] if away else []), *texts])
+            table_rows.append([_model_heading(model, entry), *away[model], *texts])
         if any(column.truth for column in columns):
             texts = [text for column in columns for text in column.truth_cell_texts(interval)]
             table_rows.append([_truth_heading(content["truth"]), *([""] * len(away_heads)), *texts])
@@ -263,9 +260,8 @@ def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
             for kind, n in score.get("unscored", {}).items():
                 clips_by_kind[kind][id] += n
     for kind, counts in sorted(clips_by_kind.items()):
-        print_to_stderr(
-            f"unscored, {reason_title(kind)}: {join_names([f'{id} {n}' for id, n in counts.items()], NAMED)}"
-        )
+        metrics = join_names([f"{id} {n}" for id, n in counts.items()], NAMED)
+        print_to_stderr(f"unscored, {reason_title(kind)}: {metrics}")
     reasons = content["not_asked"]
     for reason, ids in sorted(group_items(reasons, reasons.__getitem__).items()):
         print_to_stderr(f"not asked: {join_names(ids, NAMED)}: {reason}")
@@ -273,7 +269,7 @@ def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
 
 def print_suite_table(extra: Mapping[str, Any]) -> None:
     """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
-    typer.echo(without_control_characters(f"{extra['title']} ({extra['note']})"))
+    print_lines(f"{extra['title']} ({extra['note']})")
     rows = [[row["name"], *map(score_cell_text, row["cells"])] for row in extra["rows"] if not row.get("detail")]
     _print_score_table(["", *extra["columns"]], rows)
 
@@ -311,11 +307,8 @@ def print_diagnoses(content: Mapping[str, Any]) -> None:
 def print_file_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
     """Print what was noticed about files, a line each, for the first ten."""
     names = {case["digest"]: case["id"] for case in plan["cases"]}
-    lines = [
-        f"note: {clip_title(names.get(clip, clip[:12]))}: {note}"
-        for clip, clip_notes in notes_by_clip.items()
-        for note in clip_notes
-    ]
+    pairs = [(names.get(clip, clip[:12]), note) for clip, notes in notes_by_clip.items() for note in notes]
+    lines = [f"note: {clip_title(name)}: {note}" for name, note in pairs]
     print_first_lines_to_stderr(lines, 10, "more notes; see run.json")
 
 

@@ -39,13 +39,14 @@ def show(
     from revisit import catalog
     from revisit.core import UsageError
 
+    runs = [Path(thing) for thing in things or ()]
     if bibtex:
         refuse_other_parameters(ctx, ("things", "bibtex", "out", "json"), "--bibtex")
-        _print_citations([Path(thing) for thing in things or ()], out, json)
+        _print_citations(runs, out, json)
     elif models:
         refuse_other_parameters(ctx, ("things", "models", "facts", "json"), "--models")
-        _print_model_facts([Path(thing) for thing in things or ()], facts, json)
-    elif len(things or ()) != 1:
+        _print_model_facts(runs, facts, json)
+    elif len(runs) != 1:
         raise UsageError("show takes one run or one id; only --bibtex and --models take several runs")
     elif _means_run_directory(things[0]):
         refuse_other_parameters(ctx, ("things", "show_all", "json"), "the verdict of a run")
@@ -100,9 +101,8 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
         for key, uses in citations_of_run(run).items():
             uses_by_entry[key] = list(dict.fromkeys([*uses_by_entry.get(key, []), *uses]))
         if judge := run.facts["protocol"].get("judge"):
-            console.print_to_stderr(
-                f"{path} was judged by {judge.get('model') or judge}: cite that model as its authors ask"
-            )
+            name = judge.get("model") or judge
+            console.print_to_stderr(f"{path} was judged by {name}: cite that model as its authors ask")
     if json:
         console.print_json(uses_by_entry)
         return
