@@ -75,19 +75,16 @@ def agreement_report(labels: Sequence[Label]) -> AgreementReport:
     for task in dict.fromkeys(task for task, _ in groups):
         several = [name for kind, name in groups if kind == task and name != JUDGEABLE]
         if len(several) > 1:
-            rows.append(
-                _agreement_row(task, ALL, [one for one in rated if one.task == task and one.question != JUDGEABLE])
-            )
+            judged = [one for one in rated if one.task == task and one.question != JUDGEABLE]
+            rows.append(_agreement_row(task, ALL, judged))
     heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
     cells = group_items(rated, lambda label: (label.scene, agreement_dimension(label)))
     for (scene, dimension), some in cells.items():
         agreeing = _share_and_count_of_equal_pairs(ratings_and_scenes(some)[0])
         if agreeing is not None:
             heat[scene][dimension] = agreeing
-    order = sorted(rows, key=lambda row: (row.task, row.dimension == ALL))
-    return AgreementReport(
-        tuple(order), dict(heat), tuple(rater_qualities(labels)), len(rated), len(labels) - len(rated)
-    )
+    order = tuple(sorted(rows, key=lambda row: (row.task, row.dimension == ALL)))
+    return AgreementReport(order, dict(heat), tuple(rater_qualities(labels)), len(rated), len(labels) - len(rated))
 
 
 def agreement_dimension(label: Label) -> str:
@@ -104,34 +101,21 @@ def ratings_and_scenes(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
         labels = _yes_no_labels_per_kind(labels)
     for label in labels:
         key = (label.item, label.question)
-        row = rows.setdefault(key, [None] * len(raters))
-        row[raters[label.rater]] = rating_of_label(label)
         scenes[key] = label.scene
+        row = rows.setdefault(key, [None] * len(raters))
+        if label.answer not in NO_RATING:  # preferences as numbers
+            row[raters[label.rater]] = SIGNS[label.answer] if label.is_preference else label.answer
     return list(rows.values()), list(scenes.values())
-
-
-def rating_of_label(label: Label) -> Any:
-    """A label as a rating: preferences as numbers, "cannot judge" as none."""
-    if label.answer in NO_RATING:
-        return None
-    if label.is_preference:
-        return SIGNS[label.answer]
-    return label.answer
 
 
 def _yes_no_labels_per_kind(labels: Sequence[Label]) -> list[Label]:
     """A yes or no of each rater to every kind of failure that somebody named for the item."""
-    kinds_of_item: dict[str, set[str]] = defaultdict(set)
-    labels_of_rater: dict[tuple[str, str], list[Label]] = defaultdict(list)
-    for label in labels:
-        kinds_of_item[label.item].add(label.question)
-        labels_of_rater[label.item, label.rater].append(label)
     answers = []
-    for (item, _), own in labels_of_rater.items():
-        kinds = {label.question for label in own}
-        answers += [
-            replace(own[0], question=k, answer="yes" if k in kinds else "no") for k in kinds_of_item[item] - {"none"}
-        ]
+    for some in group_items(labels, lambda label: label.item).values():
+        kinds = {label.question for label in some} - {"none"}
+        for own in group_items(some, lambda label: label.rater).values():
+            named = {label.question for label in own}
+            answers += [replace(own[0], question=kind, answer="yes" if kind in named else "no") for kind in kinds]
     return answers
 
 
@@ -197,18 +181,14 @@ def rater_qualities(labels: Sequence[Label]) -> list[Quality]:
         pairs = []
         for label in own:
             answers = answers_by_question[label.item, label.question]
-            most = most_frequent_vote(
-                [answer for who, answer in answers.items() if who != rater and answer not in NO_RATING]
-            )
+            others = [answer for who, answer in answers.items() if who != rater and answer not in NO_RATING]
+            most = most_frequent_vote(others)
             if most is not None and label.answer not in NO_RATING:  # those are counted by themselves
                 pairs.append((label.answer, most))
         gold = [label.answer == label.right for label in own if label.right]
         took = {label.item: label.seconds for label in own if label.seconds}
-        left_choices = [
-            (label.answer == "a") != label.swapped
-            for label in own
-            if label.is_preference and label.answer in ("a", "b")
-        ]
+        sided = [label for label in own if label.is_preference and label.answer in ("a", "b")]
+        left_choices = [(label.answer == "a") != label.swapped for label in sided]
         own_answers, most_ = zip(*pairs, strict=True) if pairs else ((), ())
         rows.append(
             Quality(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from revisit.core import METRICS, UsageError
@@ -107,7 +108,9 @@ def people_alignment(
     suite = results.cases[0].suite
     dimensions = {dimension.id: dimension for dimension in compared_dimensions(suite)}
     votes = majority_votes(ours)
-    notes += _sentence_on_unjudged_pairs(ours)
+    pairs = group_items((label for label in ours if label.is_preference), pair_and_question)
+    if nobody := sum(all(label.answer not in SIGNS for label in ratings) for ratings in pairs.values()):
+        notes.append(f"{nobody} of {count_and_noun(len(pairs), 'question')} about pairs: nobody could judge them")
     gate = next((gate for gate in people_settings(suite)["gates"] if results.was_asked(gate)), "")
     judged = judgeable_by_gate_and_people(results, ours, gate)
     bridges: list[Bridge] = []
@@ -137,15 +140,6 @@ def people_alignment(
     )  # fmt: skip
 
 
-def _sentence_on_unjudged_pairs(labels: Sequence[Label]) -> list[str]:
-    """A sentence on pairs that nobody could judge."""
-    pairs = group_items((label for label in labels if label.is_preference), pair_and_question)
-    nobody = sum(all(label.answer not in SIGNS for label in ratings) for ratings in pairs.values())
-    return (
-        [f"{nobody} of {count_and_noun(len(pairs), 'question')} about pairs: nobody could judge them"] if nobody else []
-    )
-
-
 def majority_votes(labels: Sequence[Label]) -> list[Vote]:
     """The verdict of people on every pair and dimension that somebody could judge."""
     judged = (label for label in labels if label.is_preference and label.answer in SIGNS)
@@ -165,11 +159,16 @@ def judgeable_by_gate_and_people(results: Results, labels: Sequence[Label], gate
             votes_by_clip[label.other].append(label.answer in ("both", "b"))
     judgeable = {}
     for case, votes in votes_by_clip.items():
-        most = most_frequent_vote(votes)
-        record = results.answer(case, gate) if gate else None
-        if most is not None and record is not None and record.status in ("open", "closed"):
-            judgeable[case] = (record.status == "open", bool(most))
+        most, is_open = most_frequent_vote(votes), _gate_decision(results, case, gate)
+        if most is not None and is_open is not None:
+            judgeable[case] = (is_open, bool(most))
     return judgeable
+
+
+def _gate_decision(results: Results, case: str, gate: str) -> bool | None:
+    """Whether a gate is open for a clip; None where it could not decide, or where there is no gate."""
+    record = results.answer(case, gate) if gate else None
+    return record.status == "open" if record is not None and record.status in ("open", "closed") else None
 
 
 def _compare_metric_with_votes(
@@ -201,13 +200,12 @@ def _compare_metric_with_votes(
         holdout = evaluate_decisions(reported, fit_tie_region(calibration))
         correlation = spearman_of_pairs(reported)
         holdout_rho = correlation[0] if correlation else None
+    of_raters = agreement_with_jackknife_interval(
+        partial(gwet_ac, categories=[-1, 0, 1]), ratings_and_scenes(labels)[0]
+    )
     return Bridge(
-        votes[0].dimension, metric, len(decided), len(pairs), ratios,
-        rho[0] if rho else None, fitted_on, holdout_rho, holdout,
-        agreement_with_jackknife_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]),
-        ratings_and_scenes(labels)[0]).value
-        if labels else None,
-        gate_judgeability(*zip(*judged.values(), strict=True)) if judged else None,
+        votes[0].dimension, metric, len(decided), len(pairs), ratios, rho[0] if rho else None, fitted_on, holdout_rho,
+        holdout, of_raters.value, gate_judgeability(*zip(*judged.values(), strict=True)) if judged else None,
         dict(left_out.most_common()),
     )  # fmt: skip
 
@@ -250,17 +248,14 @@ def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: s
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
     for case, votes in ratings_by_clip.items():
-        most = most_frequent_vote([label.answer for label in votes])
-        record = results.answer(case, gate) if gate else None
-        if most is None:
-            continue
-        if record is None or record.status not in ("open", "closed"):
+        most, is_open = most_frequent_vote([label.answer for label in votes]), _gate_decision(results, case, gate)
+        if most is not None and is_open is None:
             unknown += 1
-            continue
-        for name in dict.fromkeys((votes[0].subset or "clips", "all")):
-            rows[name].append((record.status == "open", most == "yes"))
+        elif most is not None and is_open is not None:
+            for name in dict.fromkeys((votes[0].subset or "clips", "all")):
+                rows[name].append((is_open, most == "yes"))
     figures: dict[str, Figures] = {
-        name: asdict(yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs])) for name, pairs in rows.items()
+        name: asdict(yes_no_agreement(*zip(*pairs, strict=True))) for name, pairs in rows.items()
     }
     if "all" in figures:
         figures["all"]["undecided"] = unknown
@@ -283,16 +278,15 @@ def _bank_answer_agreement(labels: Sequence[Label]) -> dict[str, Any] | None:
             cells[scene][dimension].append(most == right)
     if not pairs:
         return None
-    heat = {
-        scene: {name: (sum(equal) / len(equal), len(equal)) for name, equal in row.items()}
-        for scene, row in cells.items()
-    }
     return {
         "questions": len(pairs),
         "agreement": sum(a == b for a, b in pairs) / len(pairs),
-        "kappa": cohen_kappa([a for a, _ in pairs], [b for _, b in pairs]),
+        "kappa": cohen_kappa(*zip(*pairs, strict=True)),
         "left_out": len(groups) - len(pairs),
-        "heat": heat,
+        "heat": {
+            scene: {name: (sum(equal) / len(equal), len(equal)) for name, equal in row.items()}
+            for scene, row in cells.items()
+        },
     }
 
 

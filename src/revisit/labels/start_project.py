@@ -55,23 +55,19 @@ def open_or_make_project(
         others = replace(settings, raters=project.settings.raters)  # how many raters may change as it goes on
         has_settings = replace(settings, raters=RATERS) != ProjectSettings() or request.gold or request.guide
         if has_settings and others != project.settings:
-            raise UsageError(
-                f"{folder} was made with other settings; leave them out to continue it, or choose another --out"
-            )
+            advice = "leave them out to continue it, or choose another --out"
+            raise UsageError(f"{folder} was made with other settings; {advice}")
         return project
     if settings.of not in ("clips", "reference"):
         raise UsageError(f"--of must be clips or reference, not {settings.of!r}")
     if settings.sampling == "uncertain" and not settings.metric:
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
-    gold = read_label_files([request.gold]) if request.gold else []
-    guide = _read_guide(request.guide) if request.guide else ""
+    gold, guide = read_label_files([request.gold] if request.gold else []), ""
+    if request.guide:
+        with convert_read_errors(request.guide, "a text that raters can be shown"):
+            guide = request.guide.read_text(encoding="utf-8-sig")
     project = make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress, warned=warned)
     return set_rater_count(project, settings.raters, follows=request.raters is None)
-
-
-def _read_guide(path: Path) -> str:
-    with convert_read_errors(path, "a text that raters can be shown"):
-        return path.read_text(encoding="utf-8-sig")
 
 
 def open_and_serve_project(

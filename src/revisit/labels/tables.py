@@ -45,15 +45,8 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
 
 def _rater_row(quality: Quality) -> list[str]:
     gold = NONE if quality.gold_right is None else f"{percent_text(quality.gold_right)} of {quality.gold}"
-    figures = [
-        number_text(quality.seconds, 0),
-        percent_text(quality.agrees),
-        number_text(quality.kappa),
-        gold,
-        percent_text(quality.left),
-        percent_text(quality.cannot),
-    ]
-    return [str(quality.items), *figures]
+    numbers = [number_text(quality.seconds, 0), percent_text(quality.agrees), number_text(quality.kappa)]
+    return [str(quality.items), *numbers, gold, percent_text(quality.left), percent_text(quality.cannot)]
 
 
 def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
@@ -120,16 +113,10 @@ def _correlation_table(alignment: PeopleAlignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
         ratios = bridge.win_ratios
-        over = (
-            [
-                number_with_interval_text(ratios.rho, ratios.rho_interval),
-                number_with_interval_text(ratios.tau, ratios.tau_interval),
-            ]
-            if ratios
-            else [NONE] * 2
-        )
-        counts = [str(len(ratios.people) if ratios else 0), str(bridge.bridged)]
-        rows.append((bridge.dimension, [score_title(bridge.metric), *over, *counts]))
+        rho = number_with_interval_text(ratios.rho, ratios.rho_interval) if ratios else NONE
+        tau = number_with_interval_text(ratios.tau, ratios.tau_interval) if ratios else NONE
+        models = str(len(ratios.people) if ratios else 0)
+        rows.append((bridge.dimension, [score_title(bridge.metric), rho, tau, models, str(bridge.bridged)]))
     return _make_named_table("correlations", rows)
 
 
@@ -195,13 +182,9 @@ def _strength_table(alignment: PeopleAlignment) -> Table:
     models = sorted({one["model"] for fit in alignment.strengths.values() for one in fit["models"]})
     rows, steadied = [], []
     for dimension, fit in alignment.strengths.items():
-        by = {one["model"]: one for one in fit["models"]}
+        texts = {m["model"]: number_with_interval_text(m["strength"], (m["low"], m["high"])) for m in fit["models"]}
         steadied += [dimension] if fit["prior"] else []
-        cells = [
-            number_with_interval_text(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE
-            for m in models
-        ]
-        rows.append((dimension, cells))
+        rows.append((dimension, [texts.get(model, NONE) for model in models]))
     prior = f"; in {', '.join(steadied)} somebody never lost: half a win each way was added to every pair of models"
     return _make_named_table("strengths", rows, models, steadied=prior if steadied else "")
 
@@ -214,11 +197,9 @@ def coefficient_text(coefficient: Agreement | None) -> str:
 
 def number_with_interval_text(value: float | None, interval: Sequence[float | None] | None) -> str:
     """0.71 (0.52 to 0.84)."""
-    if value is None:
-        return NONE
-    return number_text(value) + (
-        "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"
-    )
+    if value is None or interval is None:
+        return number_text(value)
+    return f"{number_text(value)} ({number_text(interval[0])} to {number_text(interval[1])})"
 
 
 def number_text(value: float | None, digits: int = 2) -> str:

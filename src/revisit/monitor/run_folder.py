@@ -31,9 +31,8 @@ def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> 
                 cache.save(key, record)
             except Exception as error:  # no training ends for a picture
                 why = getattr(error, "strerror", None) or type(error).__name__
-                cache.problems["write"] = (
-                    f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
-                )
+                problem = f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
+                cache.problems["write"] = problem
     with lock_run(out, alone=True):
         resumed = resume_run(out, plan, fresh=True, request=None, adds=None)
         account = InvocationLog(resumed, cache, "revisit.Monitor", None, cached=0, adds=False)
