@@ -25,12 +25,8 @@ def compare(
     metric: list[str] = metric_option("Only these metrics; those of the verdict by default"),
     by: list[str] = typer.Option([], help="Also by a part of the clips: scene, condition, 'gap>=2'."),
     show_all: bool = flag_option("--all", "All metrics that both runs asked."),
-    increments: bool = flag_option(
-        "--increments", "Each model against the one that it came from (`from` in models.yaml)."
-    ),
-    gate: bool = flag_option(
-        "--gate", "Exit with 1 if anything is worse than the first, less was delivered, or memory untested."
-    ),
+    increments: bool = flag_option("--increments", "Each model against the one it came from (`from` in models.yaml)."),
+    gate: bool = flag_option("--gate", "Exit with 1 if anything is worse, less was delivered, or memory untested."),
     json: bool = JSON,
 ) -> None:
     """Compare runs, models or checkpoints clip by clip.

@@ -133,10 +133,8 @@ def _draw_path_or_strip(
         truth = replace(cases[0], clip=cases[0].reference)
         strip_rows.append(("truth", "", figures.read_scaled_frames(truth, frame_numbers), None))
     for case in cases:
-        scores, pictures = (
-            figures.score_lines(results, case, metrics[:2]),
-            figures.read_scaled_frames(case, frame_numbers),
-        )
+        pictures = figures.read_scaled_frames(case, frame_numbers)
+        scores = figures.score_lines(results, case, metrics[:2])
         strip_rows.append((str(getattr(case, rows)), scores, pictures, failing.get(case.id)))
     # Of what all rows share, the scene, and the model where rows are not models.
     title = sample if rows == "model" else f"{sample}, {cases[0].model}"

@@ -26,26 +26,17 @@ RECORD_OPTIONS = (
 
 def generate(
     ctx: typer.Context,
-    suite: str = typer.Argument(
-        metavar="SUITE|RECORDS",
-        help="A benchmark, such as mind or wrbench, or folder (a manifest); or a records.jsonl.",
-    ),
-    data: Path = typer.Option(
-        None, help="The dataset. For wrbench the prompts or a records.jsonl; the built-in scenes by default."
-    ),
+    suite: str = typer.Argument(metavar="SUITE|RECORDS", help="A benchmark, folder (a manifest), or a records.jsonl."),
+    data: Path = typer.Option(None, help="The dataset; for wrbench prompts or records.jsonl, or the built-in scenes."),
     model: str = typer.Option("", help="Name of your model in tables; the baseline's name by default."),
     command: str = typer.Option(
         "", help="Run this for every clip: 'python gen.py --prompt {prompt} --image {image} --out {out}'."
     ),
-    serve: str = typer.Option(
-        "", help="Start this once per worker; it gets a job per line on stdin and answers on stdout."
-    ),
+    serve: str = typer.Option("", help="Start this once per worker; a job per line on stdin, answers on stdout."),
     baseline: str = typer.Option("", help="A generator without a network: pan, hold, repeat or world."),
     out: Path = out_option("Folder for the clips; generated/SUITE, or for mbench the dataset itself."),
     generator: str = typer.Option("", help="The generator from `revisit camera models` whose camera format is used."),
-    frames: int = typer.Option(
-        None, min=2, help="Frames per clip; by default as in the dataset or the generator's card."
-    ),
+    frames: int = typer.Option(None, min=2, help="Frames per clip; by default the dataset's or the generator's."),
     size: list[str] = typer.Option([], help="Width x height, such as 832x480; several make a condition of each."),
     fps: float = typer.Option(None, help="Frames per second."),
     seed: int = typer.Option(0, help="Seed of all jobs."),

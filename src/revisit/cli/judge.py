@@ -79,27 +79,21 @@ def replay_judge_run(
     """Run an evaluation again with recorded answers. No network, no cost, the same numbers."""
     from dataclasses import replace
 
-    from revisit.cli.run_summary import print_run_summary
+    from revisit.cli.running import write_report_and_print_summary
     from revisit.core import UsageError
     from revisit.engine.request import Request
     from revisit.results.run import Run
 
     earlier = Run(run)
-    recorded, facts = run / "answers.jsonl", earlier.facts
-    if not recorded.is_file():
+    judge, facts = (run / "answers.jsonl").resolve(), earlier.facts["protocol"].get("judge") or {}
+    if not judge.is_file():
         raise UsageError(f"{run}: this run asked no judge, so there are no answers to replay")
     folder = out or run.with_name(f"{run.name}-replay")
-    judge = recorded.resolve()
-    if (facts["protocol"].get("judge") or {}).get("roles"):
+    if facts.get("roles"):
         folder.mkdir(parents=True, exist_ok=True)
-        judge = _write_replay_judge_file(facts["protocol"]["judge"], judge, folder / "judge.yaml")
-    request = replace(Request.of_run(earlier), judge=str(judge))
-    finished_run = request.run(folder)
-    if json:
-        console.print_json(finished_run.summary)
-    else:
-        print_run_summary(finished_run.summary, show_all=True, folder=finished_run.path)
-    raise typer.Exit(finished_run.exit_code)
+        judge = _write_replay_judge_file(facts, judge, folder / "judge.yaml")
+    replayed = replace(Request.of_run(earlier), judge=str(judge)).run(folder)
+    raise typer.Exit(write_report_and_print_summary(replayed, report=False, show_all=True, json=json, quiet=True))
 
 
 def _write_replay_judge_file(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:

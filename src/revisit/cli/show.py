@@ -17,17 +17,11 @@ HEADS = ["model", "category", "view from", "camera", "backbone", "parameters", "
 
 def show(
     ctx: typer.Context,
-    things: list[str] = typer.Argument(
-        None, metavar="RUN|ID", help="A run directory, or the id of something that `revisit list` shows."
-    ),
+    things: list[str] = typer.Argument(None, metavar="RUN|ID", help="A run, or an id that `revisit list` shows."),
     show_all: bool = ALL,
     bibtex: bool = flag_option("--bibtex", "Citations of what runs used: benchmark, metrics, networks."),
-    models: bool = flag_option(
-        "--models", "Facts of models, as stated and as measured in runs; without a run, all published."
-    ),
-    facts: Path = typer.Option(
-        None, metavar="YAML", help="With --models: a file of facts; models.yaml beside the run by default."
-    ),
+    models: bool = flag_option("--models", "Facts of models, as stated and measured; without a run, all published."),
+    facts: Path = typer.Option(None, metavar="YAML", help="With --models: facts; the run's models.yaml by default."),
     out: Path = out_option("With --bibtex: write to this file instead of the screen."),
     json: bool = JSON,
 ) -> None:

@@ -26,7 +26,7 @@ def table(
     by: str = typer.Option("", help="Best and second within groups of models: a fact of models.yaml."),
     sort: str = typer.Option("", help="Column to sort by; the better ones come first."),
     measured: bool = flag_option(
-        "--measured", "Scores as they were measured, not held to the truth: a reset may then look best."
+        "--measured", "Scores as measured, not held to the truth: a reset may then look best."
     ),
     cost: bool = flag_option("--cost", "With what generating a clip costs, where models.yaml says it."),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),

@@ -15,9 +15,7 @@ from revisit.cli.options import JSON, flag_option, metric_option
 
 app = Commands("List, fetch and verify the weights of networks.")
 IDS = typer.Argument(None, help="Ids from `revisit weights list`; by default those chosen by the options.")
-SET = typer.Option(
-    "", "--set", metavar="SET", help="Weights of an observer set: a name from `revisit list sets`, or a YAML file."
-)
+SET = typer.Option("", "--set", metavar="SET", help="Weights of an observer set, by name or as a YAML file.")
 SUITE = typer.Option("", "--suite", help="Weights that a suite's metrics need, in the set (small by default).")
 METRIC = metric_option("Weights that these metrics need, in the set (small by default)")
 DEFAULT_SET = "small"

@@ -281,7 +281,7 @@ def _bank_answer_agreement(labels: Sequence[Label]) -> dict[str, Any] | None:
     return {
         "questions": len(pairs),
         "agreement": sum(a == b for a, b in pairs) / len(pairs),
-        "kappa": cohen_kappa(*zip(*pairs, strict=True)),
+        "kappa": cohen_kappa([a for a, _ in pairs], [b for _, b in pairs]),
         "left_out": len(groups) - len(pairs),
         "heat": {
             scene: {name: (sum(equal) / len(equal), len(equal)) for name, equal in row.items()}

@@ -45,10 +45,7 @@ def appearance_difference(departures: Departures) -> AppearanceDifference | Unsc
         return Unscored("no_overlap", "no frame of the clip has an aligned frame in the reference")
     lab, chroma, contrast, likeness = np.zeros((n, 3)), np.zeros(n), np.zeros(n), []
     for row in range(n):
-        mine, true = (
-            rgb_to_lab(halve_by_averaging(departures.shown[row])),
-            rgb_to_lab(halve_by_averaging(departures.truth[row])),
-        )
+        mine, true = (rgb_to_lab(halve_by_averaging(side[row])) for side in (departures.shown, departures.truth))
         valid = halve_by_averaging(departures.covered[row]) == 1
         valid = valid if valid.any() else np.ones_like(valid)
         lab[row] = (mine - true)[valid].mean(axis=0)
@@ -86,11 +83,6 @@ def local_correlation(a: np.ndarray, b: np.ndarray, valid: np.ndarray) -> np.nda
     return np.asarray(np.where(usable, best, np.nan)[CELL // 2 :: CELL, CELL // 2 :: CELL])
 
 
-def is_after_return(index: np.ndarray, phases: CasePhases) -> np.ndarray:
-    """(N,) which frames come after the return."""
-    return np.asarray(index >= phases.first_returned)
-
-
 @sign(
     id="light_departure", title="Light against the reference", unit="CIELAB", range=(0, None),
     needs=(AppearanceDifference, CasePhases), responds_to=("lighting",),
@@ -98,7 +90,7 @@ def is_after_return(index: np.ndarray, phases: CasePhases) -> np.ndarray:
 )  # fmt: skip
 def light_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Length of the median shift of mean CIELAB from the reference after the return; 0 is the same light."""
-    rows = is_after_return(looks.index, phases) & (looks.joined > 0)
+    rows = (looks.index >= phases.first_returned) & (looks.joined > 0)
     if not rows.any():
         return Unscored(NOT_LAID)
     shift = np.median(looks.lab[rows], axis=0)
@@ -114,19 +106,16 @@ def light_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | 
 )  # fmt: skip
 def place_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Share of the textured cells whose structure is not the reference's after the return, median over frames."""
-    back = is_after_return(looks.index, phases)
+    back = looks.index >= phases.first_returned
+    joined = back & (looks.joined > 0)
     # A place that is another altogether joins with nothing; that its camera went the same way must speak for it.
-    rows = np.flatnonzero(back & (looks.joined > 0) if (back & (looks.joined > 0)).any() else back & looks.beside)
-    shares = [
-        (row, float((cells < UNLIKE).mean()))
-        for row in rows.tolist()
-        if len(cells := textured_cell_likeness(looks, row)) >= LEAST_CELLS
-    ]
+    rows = np.flatnonzero(joined if joined.any() else back & looks.beside).tolist()
+    cells = {row: textured_cell_likeness(looks, row) for row in rows}
+    shares = {row: float((some < UNLIKE).mean()) for row, some in cells.items() if len(some) >= LEAST_CELLS}
     if not shares:
         return Unscored(NOT_LAID)
-    value = np.array([share for _, share in shares])
-    units = Series(frame=looks.index[[row for row, _ in shares]], value=value)
-    return Score(float(np.median(value)), units=units)
+    value = np.array(list(shares.values()))
+    return Score(float(np.median(value)), units=Series(frame=looks.index[list(shares)], value=value))
 
 
 def textured_cell_likeness(looks: AppearanceDifference, row: int) -> np.ndarray:
@@ -145,7 +134,7 @@ def style_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | 
 
     Detail is taken relative to the contrast of the whole picture, so that a dimmer light is not another style.
     """
-    rows = is_after_return(looks.index, phases)
+    rows = looks.index >= phases.first_returned
     if not rows.any():
         return Unscored(NOT_LAID)
     detail = looks.detail[rows] - looks.contrast[rows, None]

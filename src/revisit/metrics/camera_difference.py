@@ -152,10 +152,8 @@ def return_delay(paths: CameraPaths) -> Score | Unscored:
     point = WAY_BACK * float(paths.clip.max())
     if point < 0.5 * WAY_BACK * LEAST_WAY:
         return Unscored("at_rest", "the camera of the clip never left, so it cannot return late")
-    mine, truth = (
-        seconds_of_final_fall_below(paths.clip, paths.seconds, point),
-        seconds_of_final_fall_below(paths.reference, paths.seconds, point),
-    )
+    ways = paths.clip, paths.reference
+    mine, truth = (seconds_of_final_fall_below(way, paths.seconds, point) for way in ways)
     if truth is None:
         return Unscored("no_return", "the camera of the reference does not come back that far")
     if mine is None:

@@ -16,10 +16,11 @@ ODOMETRY = "odometry"
 @derived(makes=ObservedCamera, needs=(), optional=(PoseTrack, CameraPath), version=3)
 def derive_observed_camera(track: PoseTrack | None, path: CameraPath | None) -> ObservedCamera | Unscored:
     """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
-    if track is not None and ODOMETRY in track.source:  # kept in a file, it still knows no ways
-        return ObservedCamera(track.frame, track.c2w[:, :3, :3], None, ODOMETRY)
     if track is not None:
-        return ObservedCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
+        way = (
+            (None, ODOMETRY) if ODOMETRY in track.source else (track.c2w[:, :3, 3], track.source)
+        )  # odometry knows none
+        return ObservedCamera(track.frame, track.c2w[:, :3, :3], *way)
     if path is None:
         return Unscored(
             "no_camera", "no pose file was given, and the observer set has no observer that tracks the camera"

@@ -38,6 +38,7 @@ from revisit.metrics.target_features import (
     lead_over_clutter,
     look_absence,
     look_presence,
+    median_frame_seconds,
 )
 from revisit.metrics.target_probability import (
     LAYOUT,
@@ -46,7 +47,7 @@ from revisit.metrics.target_probability import (
     label_probabilities,
     target_models,
 )
-from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY
+from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY, frames_after_return
 
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
 FEWEST = 4  # frames in which something can leave and return
@@ -85,13 +86,11 @@ def read_target_outcome(sight: TargetObservations, hidden_for: float = 0.3, back
     decided = probabilities[label] >= model["decided"]
     source: TargetTrack | TargetLooks = track if looks is None else looks
     if looks is None:
-        absence = layout_absence(track, **lasting)
+        absence, by = layout_absence(track, **lasting), LAYOUT
         presence, value, similarity = layout_presence(track), lead_over_clutter(track), track.peak
-        by = LAYOUT
     else:
-        absence = look_absence(looks, **lasting)
+        absence, by = look_absence(looks, **lasting), looks.maker
         presence, value, similarity = look_presence(looks), looks.like - looks.unlike, looks.like
-        by = looks.maker
     away = away_frames(absence, label != NEVER, label == CAME_BACK)
     if rule.label == label:  # frame by frame the rules are more exact than averages
         away = rule.away
@@ -232,11 +231,9 @@ def _target_verdict(reading: TargetReading, facts: dict[str, object], units: Ser
 
 
 def _reading_facts(reading: TargetReading) -> dict[str, object]:
-    away = reading.away
-    back = ~away & (np.cumsum(away) > 0)
-    step = float(np.median(np.diff(reading.seconds))) if len(away) > 1 else 0.0
+    away, back = reading.away, frames_after_return(reading.away)
     return {
-        "hidden_seconds": round(float(away.sum() * step), 3),
+        "hidden_seconds": round(float(away.sum() * median_frame_seconds(reading.seconds, 0.0)), 3),
         "first_hidden_frame": int(reading.index[away.argmax()]) if away.any() else None,
         "first_return_frame": int(reading.index[back.argmax()]) if back.any() else None,
         "return_similarity": round(float(np.median(reading.similarity[back])), 3) if back.any() else None,

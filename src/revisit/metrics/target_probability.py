@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TypedDict
 
@@ -20,10 +20,13 @@ from revisit.metrics.target_rules import (
     CAME_BACK,
     NEVER,
     STAYED_AWAY,
+    LookRule,
+    Rule,
     RuleVerdict,
-    layout_verdict,
-    look_verdict,
+    label_and_away_by_layout,
+    label_and_away_by_looks,
     rule_features,
+    verdict_with_room,
 )
 
 LABELS = (NEVER, CAME_BACK, STAYED_AWAY)
@@ -58,10 +61,10 @@ def clip_features_and_rule_verdict(
 ) -> tuple[dict[str, float], RuleVerdict]:
     """All features of a clip, with those of a network's looks where there are any, and the verdict of the rules."""
     seconds = {"hidden_for": hidden_for, "back_for": back_for}
-    verdict = layout_verdict(track, **seconds)
+    verdict = verdict_with_room(partial(label_and_away_by_layout, track), Rule(**seconds))
     features = layout_features(track, **seconds) | rule_features(verdict)
     if looks is not None:
-        verdict = look_verdict(looks, **seconds)
+        verdict = verdict_with_room(partial(label_and_away_by_looks, looks), LookRule(**seconds))
         features |= look_features(looks, **seconds) | rule_features(verdict, "look_")
     return features, verdict
 

@@ -175,10 +175,7 @@ def score_return_pairs(
         )
     rows, cosines = [], []
     for k in range(len(pairs)):
-        i, j = (
-            nearest_row_within_half_step(at, patches.index, int(pairs.i[k])),
-            nearest_row_within_half_step(at, patches.index, int(pairs.j[k])),
-        )
+        i, j = (nearest_row_within_half_step(at, patches.index, int(side[k])) for side in (pairs.i, pairs.j))
         if i is None or j is None or i == j:
             continue
         similarity = corresponding_patch_cosines(patches.tokens[i], patches.tokens[j], pairs.warp[k])
