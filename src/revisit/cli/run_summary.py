@@ -18,17 +18,7 @@ from revisit.cli.console import print_first_lines_to_stderr, print_lines, print_
 from revisit.core.cases import clip_title
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names, printable_text
-from revisit.results import Cell
-from revisit.results.display import (
-    FEW_SCENES,
-    HELD_TITLE,
-    cell_text,
-    direction_arrow,
-    number_text,
-    reason_title,
-    score_title_with_arrow,
-    stand_in_suffix_text,
-)
+from revisit.results import Cell, display
 from revisit.results.funnel import count_testable_and_all
 from revisit.results.look_away_counts import ASK
 
@@ -162,8 +152,8 @@ def _verdict_table(
 
     heads = [MEAN, *away_heads]
     for column, answer in zip(columns, answers, strict=True):
-        mark = stand_in_suffix_text(content["metrics"].get(answer["metric"], {}))
-        heads.append(score_title_with_arrow(answer.get("score") or answer["metric"]) + mark)
+        mark = display.stand_in_suffix_text(content["metrics"].get(answer["metric"], {}))
+        heads.append(display.score_title_with_arrow(answer.get("score") or answer["metric"]) + mark)
         heads += [f"on the {answer['clips']} clips that all have"] if column.has_common else []
     wide = model_rows(interval=True)
     lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
@@ -205,7 +195,7 @@ class _QuestionColumn:
     def cell_texts(self, model: str, entry: Mapping[str, Any], interval: bool) -> list[str]:
         own = score_cell_text(entry.get(self.kind, {}).get(self.metric, {"n": 0, "of": 0}))
         text = _cell_text_with_mark(self.cells[model], interval) if model in self.cells else own
-        beside = number_text(self.common[model].mean) if model in self.common else ""
+        beside = display.number_text(self.common[model].mean) if model in self.common else ""
         return [text, beside] if self.has_common else [text]
 
     def truth_cell_texts(self, interval: bool) -> list[str]:
@@ -261,7 +251,7 @@ def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
                 clips_by_kind[kind][id] += n
     for kind, counts in sorted(clips_by_kind.items()):
         metrics = join_names([f"{id} {n}" for id, n in counts.items()], NAMED)
-        print_to_stderr(f"unscored, {reason_title(kind)}: {metrics}")
+        print_to_stderr(f"unscored, {display.reason_title(kind)}: {metrics}")
     reasons = content["not_asked"]
     for reason, ids in sorted(group_items(reasons, reasons.__getitem__).items()):
         print_to_stderr(f"not asked: {join_names(ids, NAMED)}: {reason}")
@@ -286,10 +276,10 @@ def _metric_score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -
     """A row per metric, as measured, and below it one held to the truth, where these are other numbers."""
     rows = []
     for id, column in columns.items():
-        for kind, named in (("scores", ""), ("held", HELD_TITLE)):
+        for kind, named in (("scores", ""), ("held", display.HELD_TITLE)):
             if kind == "scores" or any(id in entry.get(kind, {}) for entry in entries.values()):
-                title = f"{column['title']}{named}{stand_in_suffix_text(column)}"
-                head = f"{title} {direction_arrow(column['higher_is_better'])}".rstrip()
+                title = f"{column['title']}{named}{display.stand_in_suffix_text(column)}"
+                head = f"{title} {display.direction_arrow(column['higher_is_better'])}".rstrip()
                 contents = [entry.get(kind, {}).get(id) for entry in entries.values()]
                 rows.append([head, *("" if content is None else score_cell_text(content) for content in contents)])
     return rows
@@ -314,13 +304,13 @@ def print_file_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequen
 
 def _cell_text_with_mark(cell: Cell, interval: bool = True) -> str:
     """The text of a cell; a mark says that scenes are too few, which stands below the table once."""
-    return cell_text(cell, interval).replace(f"; {FEW_SCENES})", f"){FEW_MARK}")
+    return display.cell_text(cell, interval).replace(f"; {display.FEW_SCENES})", f"){FEW_MARK}")
 
 
 def _print_score_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print_table(columns, rows, numbers=True)
     if any(cell.endswith(f"){FEW_MARK}") for row in rows for cell in row):
-        typer.echo(f"{FEW_MARK} {FEW_SCENES}: no interval")
+        typer.echo(f"{FEW_MARK} {display.FEW_SCENES}: no interval")
 
 
 def score_cell_text(content: Mapping[str, Any] | str) -> str:

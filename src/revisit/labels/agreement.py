@@ -17,17 +17,7 @@ from typing import Any
 from revisit.core.grouping import group_items
 from revisit.labels.formats import SIGNS
 from revisit.labels.label import CANNOT, JUDGEABLE, Label
-from revisit.stats.agreement import (
-    Agreement,
-    Ratings,
-    agreement_with_jackknife_interval,
-    cohen_kappa,
-    fleiss_kappa,
-    gwet_ac,
-    krippendorff_alpha,
-    light_kappa,
-    most_frequent_vote,
-)
+from revisit.stats import agreement as coefficients
 from revisit.stats.intervals import wilson_interval
 
 ALL = "all"
@@ -48,12 +38,12 @@ class AgreementRow:
     decided: int  # with a majority
     split: int  # with a full tie, which is left out
     alike: float | None  # share of pairs of ratings of one thing that are the same
-    ac1: Agreement
-    ac2: Agreement | None  # where ratings have an order
-    cohen: Agreement
-    fleiss: Agreement
-    alpha: Agreement
-    alpha_ordinal: Agreement | None
+    ac1: coefficients.Agreement
+    ac2: coefficients.Agreement | None  # where ratings have an order
+    cohen: coefficients.Agreement
+    fleiss: coefficients.Agreement
+    alpha: coefficients.Agreement
+    alpha_ordinal: coefficients.Agreement | None
 
 
 @dataclass(frozen=True)
@@ -92,7 +82,7 @@ def agreement_dimension(label: Label) -> str:
     return "failure" if label.task == "failure" else label.dimension or label.question
 
 
-def ratings_and_scenes(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
+def ratings_and_scenes(labels: Sequence[Label]) -> tuple[coefficients.Ratings, list[str]]:
     """A row per question about an item and a column per rater, and the scene of each row."""
     raters = {rater: k for k, rater in enumerate(sorted({label.rater for label in labels}))}
     rows: dict[tuple[str, str], list[Any]] = {}
@@ -125,10 +115,10 @@ def _agreement_row(task: str, dimension: str, labels: Sequence[Label]) -> Agreem
     rated = [[rating for rating in row if rating is not None] for row in ratings]
     ordered = task == "pairwise" and dimension != JUDGEABLE
     agreeing = _share_and_count_of_equal_pairs(ratings)
-    most = [most_frequent_vote(row) for row in rated if row]
+    most = [coefficients.most_frequent_vote(row) for row in rated if row]
 
-    def coefficient_if_enough(coefficient: Any) -> Agreement:
-        agreement = agreement_with_jackknife_interval(coefficient, ratings, clusters)
+    def coefficient_if_enough(coefficient: Any) -> coefficients.Agreement:
+        agreement = coefficients.agreement_with_jackknife_interval(coefficient, ratings, clusters)
         return agreement if agreement.things >= FEWEST else replace(agreement, value=None, interval=None)
 
     categories = [-1, 0, 1] if ordered else None
@@ -136,15 +126,16 @@ def _agreement_row(task: str, dimension: str, labels: Sequence[Label]) -> Agreem
         task, dimension, sum(bool(row) for row in rated), sum(len(row) > 1 for row in rated), sum(map(len, rated)),
         sum(label.answer in NO_RATING for label in labels), sum(one is not None for one in most),
         sum(one is None for one in most), None if agreeing is None else agreeing[0],
-        coefficient_if_enough(partial(gwet_ac, categories=categories)),
-        coefficient_if_enough(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
-        coefficient_if_enough(light_kappa), coefficient_if_enough(fleiss_kappa),
-        coefficient_if_enough(krippendorff_alpha),
-        coefficient_if_enough(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
+        coefficient_if_enough(partial(coefficients.gwet_ac, categories=categories)),
+        coefficient_if_enough(partial(coefficients.gwet_ac, scale="ordinal", categories=categories))
+        if ordered else None,
+        coefficient_if_enough(coefficients.light_kappa), coefficient_if_enough(coefficients.fleiss_kappa),
+        coefficient_if_enough(coefficients.krippendorff_alpha),
+        coefficient_if_enough(partial(coefficients.krippendorff_alpha, scale="ordinal")) if ordered else None,
     )  # fmt: skip
 
 
-def _share_and_count_of_equal_pairs(ratings: Ratings) -> tuple[float, int] | None:
+def _share_and_count_of_equal_pairs(ratings: coefficients.Ratings) -> tuple[float, int] | None:
     """The share of pairs of ratings of one thing that are the same, and how many pairs there are."""
     equal = [a == b for row in ratings for a, b in combinations([rating for rating in row if rating is not None], 2)]
     return (sum(equal) / len(equal), len(equal)) if equal else None
@@ -182,7 +173,7 @@ def rater_qualities(labels: Sequence[Label]) -> list[Quality]:
         for label in own:
             answers = answers_by_question[label.item, label.question]
             others = [answer for who, answer in answers.items() if who != rater and answer not in NO_RATING]
-            most = most_frequent_vote(others)
+            most = coefficients.most_frequent_vote(others)
             if most is not None and label.answer not in NO_RATING:  # those are counted by themselves
                 pairs.append((label.answer, most))
         gold = [label.answer == label.right for label in own if label.right]
@@ -194,7 +185,7 @@ def rater_qualities(labels: Sequence[Label]) -> list[Quality]:
             Quality(
                 rater, len({label.item for label in own}), len(own), statistics.median(took.values()) if took else None,
                 len(pairs), sum(a == b for a, b in pairs) / len(pairs) if pairs else None,
-                cohen_kappa(own_answers, most_), len(gold), sum(gold) / len(gold) if gold else None,
+                coefficients.cohen_kappa(own_answers, most_), len(gold), sum(gold) / len(gold) if gold else None,
                 wilson_interval(sum(gold), len(gold)),
                 sum(left_choices) / len(left_choices) if left_choices else None,
                 sum(label.answer == CANNOT for label in own) / len(own),

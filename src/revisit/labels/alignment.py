@@ -22,24 +22,8 @@ from revisit.labels.items import ComparedDimension, compared_dimensions, people_
 from revisit.labels.label import CANNOT, JUDGEABLE, Label, pair_and_question
 from revisit.results import Results
 from revisit.results.display import reason_title
-from revisit.stats.agreement import (
-    agreement_with_jackknife_interval,
-    cohen_kappa,
-    gwet_ac,
-    most_frequent_vote,
-    yes_no_agreement,
-)
-from revisit.stats.alignment import (
-    Comparison,
-    Decisions,
-    WinRatios,
-    compare_win_ratios,
-    draw_fit_scenes,
-    evaluate_decisions,
-    fit_tie_region,
-    gate_judgeability,
-    spearman_of_pairs,
-)
+from revisit.stats import agreement as coefficients
+from revisit.stats import alignment
 from revisit.stats.bradley_terry import Preference, fit_bradley_terry, half_preferences_of_tie
 
 Figures = dict[str, float | None]
@@ -68,11 +52,11 @@ class Bridge:
     metric: str
     pairs: int  # with a verdict of people
     bridged: int  # of these, with a score of both clips
-    win_ratios: WinRatios | None
+    win_ratios: alignment.WinRatios | None
     rho: float | None
     fitted_on: int  # pairs of the scenes on which the tie region was fitted
     holdout_rho: float | None
-    holdout: Decisions | None  # decisions on the other scenes
+    holdout: alignment.Decisions | None  # decisions on the other scenes
     agreement: float | None  # AC1 of the raters
     judgeable: Mapping[str, float | int | None] | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)  # why pairs have no score of both clips -> how many
@@ -145,7 +129,7 @@ def majority_votes(labels: Sequence[Label]) -> list[Vote]:
     judged = (label for label in labels if label.is_preference and label.answer in SIGNS)
     votes = []
     for (case, other, dimension), ratings in group_items(judged, pair_and_question).items():
-        verdict, first = most_frequent_vote([SIGNS[label.answer] for label in ratings]), ratings[0]
+        verdict, first = coefficients.most_frequent_vote([SIGNS[label.answer] for label in ratings]), ratings[0]
         votes.append(Vote(case, other, first.model, first.other_model, dimension, first.scene, verdict))
     return votes
 
@@ -159,7 +143,7 @@ def judgeable_by_gate_and_people(results: Results, labels: Sequence[Label], gate
             votes_by_clip[label.other].append(label.answer in ("both", "b"))
     judgeable = {}
     for case, votes in votes_by_clip.items():
-        most, is_open = most_frequent_vote(votes), _gate_decision(results, case, gate)
+        most, is_open = coefficients.most_frequent_vote(votes), _gate_decision(results, case, gate)
         if most is not None and is_open is not None:
             judgeable[case] = (is_open, bool(most))
     return judgeable
@@ -185,27 +169,29 @@ def _compare_metric_with_votes(
     for vote in decided:
         one, other = results.score(vote.case, metric), results.score(vote.other, metric)
         if one is not None and other is not None and vote.verdict is not None:
-            pairs.append(Comparison(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene))
+            pairs.append(
+                alignment.Comparison(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene)
+            )
         else:
             without = [id for id, score in ((vote.case, one), (vote.other, other)) if score is None]
             left_out[" and ".join(dict.fromkeys(_reason_without_score(results, id, metric) for id in without))] += 1
-    ratios, rho = compare_win_ratios(pairs, seed), spearman_of_pairs(pairs)
+    ratios, rho = alignment.compare_win_ratios(pairs, seed), alignment.spearman_of_pairs(pairs)
     scenes = {pair.scene for pair in pairs}
     fitted_on, holdout, holdout_rho = 0, None, None
     if len(scenes) >= FEWEST:
-        fitting_scenes = draw_fit_scenes(list(scenes), HALF, seed)
+        fitting_scenes = alignment.draw_fit_scenes(list(scenes), HALF, seed)
         calibration = [pair for pair in pairs if pair.scene in fitting_scenes]
         reported = [pair for pair in pairs if pair.scene not in fitting_scenes]
         fitted_on = len(calibration)
-        holdout = evaluate_decisions(reported, fit_tie_region(calibration))
-        correlation = spearman_of_pairs(reported)
+        holdout = alignment.evaluate_decisions(reported, alignment.fit_tie_region(calibration))
+        correlation = alignment.spearman_of_pairs(reported)
         holdout_rho = correlation[0] if correlation else None
-    of_raters = agreement_with_jackknife_interval(
-        partial(gwet_ac, categories=[-1, 0, 1]), ratings_and_scenes(labels)[0]
+    of_raters = coefficients.agreement_with_jackknife_interval(
+        partial(coefficients.gwet_ac, categories=[-1, 0, 1]), ratings_and_scenes(labels)[0]
     )
     return Bridge(
         votes[0].dimension, metric, len(decided), len(pairs), ratios, rho[0] if rho else None, fitted_on, holdout_rho,
-        holdout, of_raters.value, gate_judgeability(*zip(*judged.values(), strict=True)) if judged else None,
+        holdout, of_raters.value, alignment.gate_judgeability(*zip(*judged.values(), strict=True)) if judged else None,
         dict(left_out.most_common()),
     )  # fmt: skip
 
@@ -248,14 +234,17 @@ def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: s
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
     for case, votes in ratings_by_clip.items():
-        most, is_open = most_frequent_vote([label.answer for label in votes]), _gate_decision(results, case, gate)
+        most, is_open = (
+            coefficients.most_frequent_vote([label.answer for label in votes]),
+            _gate_decision(results, case, gate),
+        )
         if most is not None and is_open is None:
             unknown += 1
         elif most is not None and is_open is not None:
             for name in dict.fromkeys((votes[0].subset or "clips", "all")):
                 rows[name].append((is_open, most == "yes"))
     figures: dict[str, Figures] = {
-        name: asdict(yes_no_agreement(*zip(*pairs, strict=True))) for name, pairs in rows.items()
+        name: asdict(coefficients.yes_no_agreement(*zip(*pairs, strict=True))) for name, pairs in rows.items()
     }
     if "all" in figures:
         figures["all"]["undecided"] = unknown
@@ -271,7 +260,7 @@ def _bank_answer_agreement(labels: Sequence[Label]) -> dict[str, Any] | None:
     cells: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     pairs = []
     for (scene, dimension, _), votes in groups.items():
-        most = most_frequent_vote([label.answer for label in votes])
+        most = coefficients.most_frequent_vote([label.answer for label in votes])
         if most is not None:
             right = "yes" if votes[0].polarity == "positive" else "no"
             pairs.append((most, right))
@@ -281,7 +270,7 @@ def _bank_answer_agreement(labels: Sequence[Label]) -> dict[str, Any] | None:
     return {
         "questions": len(pairs),
         "agreement": sum(a == b for a, b in pairs) / len(pairs),
-        "kappa": cohen_kappa([a for a, _ in pairs], [b for _, b in pairs]),
+        "kappa": coefficients.cohen_kappa([a for a, _ in pairs], [b for _, b in pairs]),
         "left_out": len(groups) - len(pairs),
         "heat": {
             scene: {name: (sum(equal) / len(equal), len(equal)) for name, equal in row.items()}

@@ -14,13 +14,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.reference_alignment import CameraPaths, Departures
-from revisit.metrics.overlay import (
-    MOST_GAPS,
-    ROLL_WEIGHT,
-    camera_paths_from_steps,
-    trusted_registrations,
-    warps_to_motion_vectors,
-)
+from revisit.metrics import overlay
 
 FAMILY = "camera_departure"  # the group of these metrics, by which users name it
 
@@ -42,14 +36,14 @@ def camera_paths_along_main_axis(departures: Departures) -> CameraPaths | Unscor
     if n < 4:
         return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
     aspect = departures.size[1] / departures.size[0]
-    paths = camera_paths_from_steps(departures)
+    paths = overlay.camera_paths_from_steps(departures)
     if paths is None:
-        side = "reference" if (departures.reference_step_share <= 0).mean() > MOST_GAPS else "clip"
+        side = "reference" if (departures.reference_step_share <= 0).mean() > overlay.MOST_GAPS else "clip"
         return Unscored("not_followed", f"the camera of the {side} cannot be tracked (too little texture, or cuts)")
     path, truth = paths
-    offset = warps_to_motion_vectors(departures.offset, aspect)
+    offset = overlay.warps_to_motion_vectors(departures.offset, aspect)
     direct = (
-        trusted_registrations(departures)
+        overlay.trusted_registrations(departures)
         & (departures.offset_share >= SURE)
         & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
     )
@@ -195,6 +189,6 @@ def camera_strays(paths: CameraPaths) -> Score | Unscored:
     if not close.any():
         return Unscored("no_overlap", "at the end of the clip no frame lies close to the reference's")
     size = np.linalg.norm(paths.off, axis=1)
-    facts = {"roll_degrees": float(np.degrees(np.median(paths.off[close, 3]) / ROLL_WEIGHT))}
+    facts = {"roll_degrees": float(np.degrees(np.median(paths.off[close, 3]) / overlay.ROLL_WEIGHT))}
     units = Series(frame=paths.index[close], value=size[close])
     return Score(float(np.median(size[close])), units=units, facts=facts)
