@@ -99,11 +99,8 @@ def presets(
     from revisit.control.presets import PRESETS, preset_script
 
     rows = {name: preset_script(name, degrees=degrees, metres=metres, frames=frames) for name in PRESETS}
-    if json:
-        console.print_json(rows)
-    else:
-        cells = [[name, PRESETS[name][1], script] for name, script in rows.items()]
-        console.print_table(["preset", "what", "script"], cells)
+    cells = [[name, PRESETS[name][1], script] for name, script in rows.items()]
+    console.print_json_or_table(rows, ["preset", "what", "script"], cells, json)
 
 
 @app.command()
@@ -114,9 +111,6 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
     from revisit.control.generators import load_generators
 
     cards = load_generators(own)
-    if json:
-        console.print_json([asdict(entry) for entry in cards.values()])
-        return
     rows = [
         [
             entry.id, entry.takes, entry.condition, entry.payload, f"{entry.frames} at {entry.fps:g}",
@@ -125,7 +119,7 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
         for entry in cards.values()
     ]  # fmt: skip
     heads = ["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain", "payload checked"]
-    console.print_table(heads, rows)
+    console.print_json_or_table([asdict(entry) for entry in cards.values()], heads, rows, json)
 
 
 @app.command()
@@ -137,10 +131,8 @@ def families(json: bool = JSON) -> None:
         [family.id, ", ".join(family.files if family.is_folder else (f".{family.files[0]}",)), family.layout]
         for family in FAMILIES.values()
     ]
-    if json:
-        console.print_json([dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows])
-    else:
-        console.print_table(["payload", "files", "layout"], rows)
+    content = [dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows]
+    console.print_json_or_table(content, ["payload", "files", "layout"], rows, json)
 
 
 app.command("poses")(estimate_poses)

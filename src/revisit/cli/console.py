@@ -85,6 +85,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, number
     console.print(grid)
 
 
+def print_json_or_table(content: Any, columns: Sequence[str], rows: Iterable[Sequence[str]], json: bool) -> None:
+    """Print JSON where it was asked for, else a table."""
+    if json:
+        print_json(content)
+    else:
+        print_table(columns, rows)
+
+
 class ProgressBar:
     """A progress bar with time left, on a terminal."""
 

@@ -76,9 +76,8 @@ def plan(
         console.print_to_stderr(f"{count} of {count_and_noun(len(clips), 'clip')}: {reason}")
     console.print_notes(*work.remarks)
     console.print_to_stderr(*(f"unreadable: {name}: {why}" for name, why in work.unreadable.items()))
-    console.print_to_stderr(
-        *(f"{'missing' if entry.missing else 'rejected'}: {entry.id}: {entry.reason}" for entry in work.rejected)
-    )
+    for entry in work.rejected:
+        console.print_to_stderr(f"{'missing' if entry.missing else 'rejected'}: {entry.id}: {entry.reason}")
 
 
 def _forecast_sentences(takes: WorkForecast) -> list[str]:

@@ -99,8 +99,8 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
             console.print_to_stderr(f"{path} was judged by {name}: cite that model as its authors ask")
     if json:
         console.print_json(uses_by_entry)
-        return
-    console.write_or_print(bibtex_text(uses_by_entry), out)
+    else:
+        console.write_or_print(bibtex_text(uses_by_entry), out)
 
 
 def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> None:
@@ -117,11 +117,10 @@ def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> N
             clips.setdefault(model, properties_of_first_readable_clip(results.cases[:3]))
     if not runs:
         clips = dict.fromkeys(facts.facts if file else published_model_facts().facts)
-    if json:
-        measurements = {name: asdict(clip) if clip else None for name, clip in clips.items()}
-        console.print_json({name: {**facts.facts_of(name), "measured": clip} for name, clip in measurements.items()})
-        return
-    console.print_table(HEADS, [[name, *_model_fact_cells(facts.facts_of(name), clip)] for name, clip in clips.items()])
+    measured = {name: asdict(clip) if clip else None for name, clip in clips.items()}
+    content = {name: {**facts.facts_of(name), "measured": clip} for name, clip in measured.items()}
+    cells = [[name, *_model_fact_cells(facts.facts_of(name), clip)] for name, clip in clips.items()]
+    console.print_json_or_table(content, HEADS, cells, json)
 
 
 def _model_fact_cells(facts: Mapping[str, Any], clip: Any) -> list[str]:

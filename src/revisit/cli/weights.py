@@ -61,16 +61,12 @@ def list_weights(
     from revisit.weights.pull import forecast_pull
 
     users, names = group_observers_by_weights(), select_weights_ids(ids, observer_set, suite, metric, everything=True)
-    rows = [weights_facts(name, users) for name in names]
-    if json:
-        console.print_json(rows)
-        return
-    cells = []
+    rows, cells = [weights_facts(name, users) for name in names], []
     for row in rows:
         state = row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)"
         lists = [", ".join(row[name]) for name in ("sets", "used_by")]
         cells.append([row["id"], state, decimal_size_text(row["size"]), row["licence"], *lists])
-    console.print_table(["id", "state", "size", "licence", "sets", "used by"], cells)
+    console.print_json_or_table(rows, ["id", "state", "size", "licence", "sets", "used by"], cells, json)
     installed = sum(row["state"] in ("here", "by hand") for row in rows)
     console.print_to_stderr(f"{installed} of {len(rows)} installed; {total_download_text(forecast_pull(names))}")
 
@@ -115,11 +111,8 @@ def pull(
     names = select_weights_ids(ids, observer_set, suite, metric, everything=False)
     if dry_run:
         rows = forecast_pull(names, again=again)
-        if json:
-            console.print_json(rows)
-            return
         cells = [[row["id"], row["state"], download_size_text(row), row["licence"], row["source"]] for row in rows]
-        console.print_table(["id", "state", "to fetch", "licence", "from"], cells)
+        console.print_json_or_table(rows, ["id", "state", "to fetch", "licence", "from"], cells, json)
         console.print_to_stderr(total_download_text(rows))
         return
     bar = Transfer()
@@ -153,10 +146,8 @@ def verify(
     else:
         names = list(ids_with_local_files())
     results = list(map(check_local_weights, names))
-    if json:
-        console.print_json([result.__dict__ for result in results])
-    else:
-        console.print_table(["id", "state", "finding"], [[result.id, result.state, result.said] for result in results])
+    cells = [[result.id, result.state, result.said] for result in results]
+    console.print_json_or_table([result.__dict__ for result in results], ["id", "state", "finding"], cells, json)
     if not selected:
         part = f"{len(results)} of {len(read_lock_entries())} weights that the lock names"
         console.print_to_stderr(f"verified what is in {weights_root()}: {part}")

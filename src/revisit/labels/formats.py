@@ -201,9 +201,8 @@ def _labels_from_annotation(
         elif part["type"] == "textarea":
             comment = "\n".join(map(str, value["text"]))
     who = annotation.get("completed_by")
-    rater = str(
-        (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who if who is not None else "unknown"
-    )
+    who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
+    rater = "unknown" if who is None else str(who)
     seconds, at = float(annotation.get("lead_time") or 0), str(annotation.get("created_at") or "")
     labels = []
     for part in results:
@@ -228,11 +227,9 @@ def read_foreign_labels(path: Path, file_format: str) -> list[Label]:
         raise UsageError(f"unknown format {file_format!r}; choose one of {', '.join(FORMATS)}")
     with convert_read_errors(path, f"a file of labels of {file_format}"):
         text = path.read_text(encoding="utf-8-sig")
-        lines = [text] if file_format == "label-studio" else [line for line in text.split("\n") if line.strip()]
+        whole = file_format == "label-studio"
         try:
-            rows = [parse_json(line) for line in lines]
+            rows = [parse_json(part) for part in ([text] if whole else text.split("\n")) if part.strip() or whole]
         except ValueError:
             raise UsageError(f"{path}: not JSON") from None
-        return (
-            labels_from_label_studio(rows[0]) if file_format == "label-studio" else labels_from_rows(rows, file_format)
-        )
+        return labels_from_label_studio(rows[0]) if whole else labels_from_rows(rows, file_format)

@@ -16,6 +16,7 @@ from revisit.results.tables import Table, make_table
 from revisit.stats.agreement import Agreement
 
 NONE, TOO_FEW = "–", "too few"
+Shares = Mapping[str, Mapping[str, tuple[float, int]]]  # scene -> dimension -> share, and how many it rests on
 
 
 def _make_named_table(
@@ -61,13 +62,7 @@ def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
 
 def heat_tables(report: AgreementReport) -> list[Table]:
     """The share of equal answers by scene and dimension, as the heat map has it; none for one scene."""
-    if len(report.heat) < 2:
-        return []
-    heat = _heat_columns_and_rows(report.heat)
-    rows = [
-        (scene, [NONE if cell is None else percent_text(cell[0]) for cell in cells]) for scene, cells in heat["rows"]
-    ]
-    return [_make_named_table("heat", rows, heat["columns"])]
+    return [_heat_table("heat", report.heat, "{:.0%}")] if len(report.heat) > 1 else []
 
 
 def alignment_tables(alignment: PeopleAlignment) -> list[Table]:
@@ -102,11 +97,18 @@ def figure_numbers(report: AgreementReport, alignment: PeopleAlignment) -> dict[
     return {"heat": heat, "ratios": ratios}
 
 
-def _heat_columns_and_rows(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> dict[str, Any]:
+def _heat_columns_and_rows(cells: Shares) -> dict[str, Any]:
     """Shares by scene (rows) and dimension (columns)."""
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
     rows = [(scene, [row.get(name) for name in columns]) for scene, row in sorted(cells.items())]
     return {"columns": columns, "rows": rows}
+
+
+def _heat_table(id: str, shares: Shares, cell_format: str, **words: object) -> Table:
+    """A table of shares by scene and dimension; a cell is written from its share and how many it rests on."""
+    heat = _heat_columns_and_rows(shares)
+    texts = [[NONE if cell is None else cell_format.format(*cell) for cell in row] for _, row in heat["rows"]]
+    return _make_named_table(id, zip(sorted(shares), texts, strict=True), heat["columns"], **words)
 
 
 def _correlation_table(alignment: PeopleAlignment) -> Table:
@@ -168,14 +170,9 @@ def _trigger_table(alignment: PeopleAlignment) -> Table:
 
 
 def _bank_answer_table(answers: Mapping[str, Any]) -> Table:
-    heat = _heat_columns_and_rows(answers["heat"])
-    rows = [
-        (scene, [NONE if cell is None else f"{cell[0]:.0%} of {cell[1]}" for cell in cells])
-        for scene, cells in heat["rows"]
-    ]
     alike, kappa = percent_text(answers["agreement"]), number_text(answers["kappa"])
     words = {"alike": alike, "questions": answers["questions"], "kappa": kappa, "left_out": answers["left_out"]}
-    return _make_named_table("bank", rows, heat["columns"], **words)
+    return _heat_table("bank", answers["heat"], "{:.0%} of {}", **words)
 
 
 def _strength_table(alignment: PeopleAlignment) -> Table:
