@@ -39,9 +39,8 @@ def appearance_difference(departures: Departures) -> AppearanceDifference | Unsc
         return Unscored("no_overlap", "no frame of the clip has an aligned frame in the reference")
     lab, chroma, contrast, likeness = np.zeros((n, 3)), np.zeros(n), np.zeros(n), []
     for row in range(n):
-        mine, true = (
-            overlay.rgb_to_lab(halve_by_averaging(side[row])) for side in (departures.shown, departures.truth)
-        )
+        pictures = departures.shown[row], departures.truth[row]
+        mine, true = (overlay.rgb_to_lab(halve_by_averaging(picture)) for picture in pictures)
         valid = halve_by_averaging(departures.covered[row]) == 1
         valid = valid if valid.any() else np.ones_like(valid)
         lab[row] = (mine - true)[valid].mean(axis=0)

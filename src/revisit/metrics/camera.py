@@ -21,7 +21,7 @@ from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry import trajectory_errors
 from revisit.geometry.alignment import SAME_PLACE, STILL, TrajectoryAlignment, align, apply, match_by_time
-from revisit.geometry.poses import Trajectory, make_trajectory
+from revisit.geometry.poses import Scale, Trajectory, make_trajectory
 from revisit.geometry.rotations import angle_between_rotations
 
 LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
@@ -48,16 +48,11 @@ def shared_camera_paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> t
         later = record.frame >= first
         if not later.any():
             return Unscored("mismatch", f"the pose file ends before frame {first}, where the clip begins")
-        both.append(
-            make_trajectory(
-                record.c2w[later], record.frame[later] - first, scale="metres" if record.metres else "unknown"
-            )
-        )
-    shared = np.intersect1d(both[0].times, both[1].times)
-    if len(shared) < 2:
+        scale: Scale = "metres" if record.metres else "unknown"
+        both.append(make_trajectory(record.c2w[later], record.frame[later] - first, scale=scale))
+    if len(np.intersect1d(both[0].times, both[1].times)) < 2:
         return Unscored(ONE_POSE)
-    estimate, reference = match_by_time(both[0], both[1], tolerance=0.5)
-    return estimate, reference
+    return match_by_time(both[0], both[1], tolerance=0.5)
 
 
 def align_estimate(
@@ -160,11 +155,8 @@ def camera_path_length(estimate: Trajectory, reference: Trajectory) -> Score | U
     aligned, _, facts = align_estimate(estimate, reference)
     if is_path_at_rest(reference):
         return Unscored(TRUE_STILL, facts=facts)
-    return Score(
-        trajectory_errors.path_length(aligned) / trajectory_errors.path_length(reference),
-        raw=trajectory_errors.path_length(aligned),
-        facts=facts,
-    )
+    length = trajectory_errors.path_length(aligned)
+    return Score(length / trajectory_errors.path_length(reference), raw=length, facts=facts)
 
 
 @register_path_metric(

@@ -42,11 +42,8 @@ def camera_paths_along_main_axis(departures: Departures) -> CameraPaths | Unscor
         return Unscored("not_followed", f"the camera of the {side} cannot be tracked (too little texture, or cuts)")
     path, truth = paths
     offset = overlay.warps_to_motion_vectors(departures.offset, aspect)
-    direct = (
-        overlay.trusted_registrations(departures)
-        & (departures.offset_share >= SURE)
-        & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
-    )
+    near = np.hypot(offset[:, 0], offset[:, 1]) < NEAR
+    direct = overlay.trusted_registrations(departures) & (departures.offset_share >= SURE) & near
     if direct.any():
         # the picture moves against the camera: a clip that lies left of the reference has moved further left
         rows = np.arange(n)

@@ -73,9 +73,8 @@ def look_away(
         for factor in (1 + steps * view_gate.STEP, 1 - steps * view_gate.STEP):
             yield say(finely(factor), view_gate.phases_of_first_view(finely(factor), factor))
         for share in (1 + steps * view_gate.STEP_OF_LEFT, 1 - steps * view_gate.STEP_OF_LEFT):
-            yield say(
-                finely(1.0), view_gate.phases_of_first_view(finely(1.0), threshold=view_gate.LEFT * share), 1 / share
-            )
+            threshold = view_gate.LEFT * share
+            yield say(finely(1.0), view_gate.phases_of_first_view(finely(1.0), threshold=threshold), 1 / share)
 
     return add_margin_confidence(say(relations, phases), verdicts_at_other_thresholds)
 

@@ -70,20 +70,16 @@ def read_target_outcome(sight: TargetObservations, hidden_for: float = 0.3, back
     source: TargetTrack | TargetLooks = track if looks is None else looks
     if looks is None:
         absence, by = target_features.layout_absence(track, **lasting), target_probability.LAYOUT
-        presence, value, similarity = (
-            target_features.layout_presence(track),
-            target_features.lead_over_clutter(track),
-            track.peak,
-        )
+        presence, value = target_features.layout_presence(track), target_features.lead_over_clutter(track)
+        similarity = track.peak
     else:
         absence, by = target_features.look_absence(looks, **lasting), looks.maker
         presence, value, similarity = target_features.look_presence(looks), looks.like - looks.unlike, looks.like
     away = target_features.away_frames(absence, label != NEVER, label == CAME_BACK)
     if rule.label == label:  # frame by frame the rules are more exact than averages
         away = rule.away
-    says = np.where(
-        presence >= target_features.CLEARLY_THERE, 1, np.where(presence < target_features.MOSTLY_GONE, -1, 0)
-    ).astype(np.int8)
+    there, gone = presence >= target_features.CLEARLY_THERE, presence < target_features.MOSTLY_GONE
+    says = np.where(there, 1, np.where(gone, -1, 0)).astype(np.int8)
     return TargetReading(
         probabilities, label, decided, by, source.index, source.seconds, away, says, value, similarity
     )  # fmt: skip
