@@ -72,10 +72,9 @@ def generate(
         refuse_other_parameters(ctx, RECORD_OPTIONS, "a file of records")
         if not generator or not command or out is None:
             raise UsageError("a file of records needs --generator, --command and --out")
-        _generate_records_and_exit(
-            Path(suite), generator_card(generator, own), out, json, command=command, checkpoint=checkpoint,
-            timeout=timeout, workers=workers, frames=frames,
-        )  # fmt: skip
+        limits = {"timeout": timeout, "workers": workers, "frames": frames}
+        card = generator_card(generator, own)
+        _generate_records_and_exit(Path(suite), card, out, json, command=command, checkpoint=checkpoint, **limits)
     SUITES[suite]  # says so where there is none
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")

@@ -104,13 +104,17 @@ def people_alignment(
         own = [label for label in ours if label.task == "pairwise" and label.question == name]
         votes_of_dimension = [vote for vote in votes if vote.dimension == name]
         judged_clips = judged if dimension.returned else {}
-        compared = [
-            _compare_metric_with_votes(results, votes_of_dimension, own, metric, judged_clips, seed)
-            for metric in metric_ids
-            if metric in results.metrics and METRICS[metric].higher_is_better is not None
-        ]
-        notes += _left_out_sentences(name, compared, metric_ids, results)
-        bridges += [one for one in compared if one.bridged]
+        for metric in metric_ids:
+            if metric not in results.metrics:
+                notes.append(f"{name}: the run did not ask {metric}")
+            elif METRICS[metric].higher_is_better is None:
+                notes.append(f"{name}: {metric} has no better end, and cannot prefer a clip")
+            else:
+                bridge = _compare_metric_with_votes(results, votes_of_dimension, own, metric, judged_clips, seed)
+                bridges += [bridge] if bridge.bridged else []
+                notes += [_left_out_sentence(bridge)] if bridge.left_out else []
+        if not metric_ids:
+            notes.append(f"{name}: no metric goes with it; -m {name}=METRIC names one")
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
     triggers = _gate_agreement_by_subset(results, ours, gate)
@@ -118,8 +122,7 @@ def people_alignment(
         why = f"the gate {gate} decided none of these clips" if gate else "the run asked no gate to compare them with"
         notes.append(f"labels of the task trigger are not compared: {why}, or people are split on all of them")
     return PeopleAlignment(
-        tuple(bridges), triggers, gate, _bank_answer_agreement(ours),
-        _model_strengths_by_dimension(votes),
+        tuple(bridges), triggers, gate, _bank_answer_agreement(ours), _model_strengths_by_dimension(votes),
         sum(vote.verdict is None for vote in votes), tuple(notes),
     )  # fmt: skip
 
@@ -205,26 +208,11 @@ def _reason_without_score(results: Results, case: str, metric: str) -> str:
     return reason_title(record.reason.kind if record.reason is not None else record.status)
 
 
-def _left_out_sentences(
-    name: str, compared: Sequence[Bridge], metric_ids: Sequence[str], results: Results
-) -> list[str]:
-    """Sentences on what was not compared in a dimension: metrics, and pairs of those that were."""
-    if not metric_ids:
-        return [f"{name}: no metric goes with it; -m {name}=METRIC names one"]
-    sentences = []
-    for metric in metric_ids:
-        if metric not in results.metrics:
-            sentences.append(f"{name}: the run did not ask {metric}")
-        elif METRICS[metric].higher_is_better is None:
-            sentences.append(f"{name}: {metric} has no better end, and cannot prefer a clip")
-    for bridge in compared:
-        if bridge.left_out:
-            reasons = ", ".join(f"{why} {count}" for why, count in bridge.left_out.items())
-            sentences.append(
-                f"{name}: {bridge.metric} compares {bridge.bridged} of {count_and_noun(bridge.pairs, 'pair')} with a "
-                f"verdict of people; left out, a clip without a score: {reasons}"
-            )
-    return sentences
+def _left_out_sentence(bridge: Bridge) -> str:
+    """What was not compared of the pairs of a dimension, and why."""
+    reasons = ", ".join(f"{why} {count}" for why, count in bridge.left_out.items())
+    compared = f"{bridge.metric} compares {bridge.bridged} of {count_and_noun(bridge.pairs, 'pair')}"
+    return f"{bridge.dimension}: {compared} with a verdict of people; left out, a clip without a score: {reasons}"
 
 
 def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: str) -> dict[str, Figures]:
