@@ -67,9 +67,7 @@ def _print_bundle_check(name: str, checked: BundleCheck) -> None:
     """Print what came of a check, with at most ten problems."""
     from revisit.core.text import count_and_noun
 
-    console.print_lines(
-        f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came out again"
-    )
+    console.print_lines(f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came again")
     for why, count in checked.unchecked.items():
         console.print_to_stderr(f"not checked: {why} ({count_and_noun(count, 'answer')})")
     console.print_to_stderr(*(f"note: {remark}" for remark in checked.remarks))
@@ -97,9 +95,7 @@ def write_leaderboard_site(
     checks = {bundle.name: check_bundle(bundle.path) for bundle in contents} if checked else {}
     for name, result in checks.items():
         if result.problems:
-            raise UsageError(
-                f"{name} does not hold ({result.problems[0]}); leave it out, or see `revisit bundle check`"
-            )
+            raise UsageError(f"{name} does not hold ({result.problems[0]}); leave it out or see `revisit bundle check`")
         for metric, why in result.not_checked.items():
             console.print_to_stderr(f"{name}: {metric} is shown as not checked: {why}")
     suites = dict.fromkeys(bundle.about["suite"] for bundle in contents) if published else ()

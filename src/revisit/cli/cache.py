@@ -78,9 +78,7 @@ def prune(
     if not (everything or to or days is not None):
         room = pruning.cache_limit_bytes_from_environment()
         if room is None:
-            raise UsageError(
-                f"say what to keep: --to SIZE, --days N or {pruning.LIMIT}=SIZE; or --all, to keep nothing"
-            )
+            raise UsageError(f"say what to keep: --to SIZE, --days N or {pruning.LIMIT}=SIZE; or --all to keep nothing")
     files = pruning.plan_pruning(cache_root(), max_bytes=room, max_age_days=days)
     sizes = [sum(file.bytes for file in some) for some in (files.old, files.kept, files.torn)]
     old, kept, torn = map(pruning.format_byte_size, sizes)

@@ -72,9 +72,7 @@ def compare(
         _print_comparison_notes(deltas, refused)
         _print_differing_coverage(coverage)
         if len(what) == 1 and not increments and len(sides) > 2:
-            console.print_to_stderr(
-                f"{sides[0].entry.name} is the first by name; {what[0]} MODEL ... names another first"
-            )
+            console.print_to_stderr(f"{sides[0].entry.name} is first by name; {what[0]} MODEL ... names another first")
     if verdict is not None:
         console.print_to_stderr(*(f"gate: warning: {warning}" for warning in verdict.warnings))
         console.print_to_stderr(*(f"gate: {problem}" for problem in verdict.problems))

@@ -73,9 +73,8 @@ def check_judge(
 
 def print_calibration_report(report: Mapping[str, Any]) -> None:
     """Print a calibration report."""
-    console.print_to_stderr(
-        f"judge: {report['judge'].get('model')}, {report['clips']} clips, {report['questions']} questions"
-    )
+    counts = f"{report['clips']} clips, {report['questions']} questions"
+    console.print_to_stderr(f"judge: {report['judge'].get('model')}, {counts}")
     parts = [("all", report), *report["subsets"].items()]
     rows = [_yes_no_rates_row(name, part) for name, part in parts]
     if blinded := report.get("blinded"):
@@ -97,9 +96,8 @@ def print_calibration_report(report: Mapping[str, Any]) -> None:
     if report["disputed"]:
         console.print_to_stderr(f"{report['disputed']} questions were left out: people disagree on them")
     if report["people"]:
-        console.print_to_stderr(
-            f"people agree with each other on {_rate_text(report['people']['pairs_alike'])} of pairs of labels"
-        )
+        share = _rate_text(report["people"]["pairs_alike"])
+        console.print_to_stderr(f"people agree with each other on {share} of pairs of labels")
     polarity = report["polarity"]
     if polarity["n"]:
         console.print_to_stderr(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")

@@ -55,9 +55,8 @@ def poses(
     from revisit.engine.request import Request
     from revisit.posing.tasks import write_missing_pose_files
 
-    request = Request.from_options(
-        source, suite, "lite", None, ["camera_path"], limit, "auto", root, option, truth=False
-    )
+    asks = ["camera_path"]
+    request = Request.from_options(source, suite, "lite", None, asks, limit, "auto", root, option, truth=False)
     estimator = make_pose_estimator(with_, python, model, device, frames, convention, timeout, workers)
     tasks = make_pose_tasks(request, out, first)
     count = None if quiet or json else console.Counter("posed")

@@ -19,9 +19,7 @@ SET = typer.Option("", "--set", metavar="SET", help="Weights of an observer set,
 SUITE = typer.Option("", "--suite", help="Weights that a suite's metrics need, in the set (small by default).")
 METRIC = metric_option("Weights that these metrics need, in the set (small by default)")
 DEFAULT_SET = "small"
-STALE_EVIDENCE = (
-    "evidence made with damaged files is still in the cache; to remove all of it: revisit cache prune --all"
-)
+STALE_EVIDENCE = "evidence made with damaged files stays in the cache; to remove all of it: revisit cache prune --all"
 
 
 def select_weights_ids(

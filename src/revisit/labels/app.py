@@ -337,9 +337,7 @@ class RaterPages:
         if not self._is_admin(request):
             if self._read_cookie(request, "admin"):
                 self._limit_wrong_tokens(request)
-            raise make_http_exception(
-                403, "This page is for the project's owner. Open the link that was printed at the start."
-            )
+            raise make_http_exception(403, "This page is for the project's owner. Open the link printed at the start.")
         self._require_form_signature(request, form, "admin")
 
     def _require_own_item(self, rater: Rater, item_id: str) -> LabelItem:

@@ -111,9 +111,7 @@ def items_of_task(
     else:
         items = [_make_item(task, (case,), [_question_about_clip(task, case)]) for case in cases]
     if not items:
-        raise UsageError(
-            f"no clip of these runs has questions of a bank, which the task {task} asks (docs/memobench.md)"
-        )
+        raise UsageError(f"no clip of these runs has questions of a bank, as the task {task} asks (docs/memobench.md)")
     return items
 
 

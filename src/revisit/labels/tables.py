@@ -161,10 +161,9 @@ def _win_ratio_table(alignment: PeopleAlignment) -> Table:
 
 def _trigger_table(alignment: PeopleAlignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
-    rows = [
-        (name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)]) for name, one in alignment.triggers.items()
-    ]
-    undecided = alignment.triggers.get("all", {}).get("undecided", 0)
+    triggers = alignment.triggers
+    rows = [(name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)]) for name, one in triggers.items()]
+    undecided = triggers.get("all", {}).get("undecided", 0)
     left_out = f"; {undecided} clips that the gate could not decide are left out" if undecided else ""
     return _make_named_table("triggers", rows, gate=alignment.trigger_gate, undecided=left_out)
 

@@ -112,9 +112,7 @@ class Monitor:
             moves = [MOTION] if MOTION in SUITES[suite].metrics() else []
             self._scorer.metrics = [*self._scorer.memory_metrics(), *moves, LOOK_AWAY]
         if memory and (memory not in METRICS or None in METRICS[memory].range):
-            raise UsageError(
-                f"memory={memory!r} is no metric with a range; leave it out, or see `revisit list metrics`"
-            )
+            raise UsageError(f"memory={memory!r} is no metric with a range; leave it out or see `revisit list metrics`")
         self.metric = memory
         self._scorer.require_runnable()
         self._truth_of_scene: dict[str, str] = {}
