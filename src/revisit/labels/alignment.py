@@ -104,6 +104,7 @@ def people_alignment(
         own = [label for label in ours if label.task == "pairwise" and label.question == name]
         votes_of_dimension = [vote for vote in votes if vote.dimension == name]
         judged_clips = judged if dimension.returned else {}
+        left_out: list[str] = []
         for metric in metric_ids:
             if metric not in results.metrics:
                 notes.append(f"{name}: the run did not ask {metric}")
@@ -112,7 +113,8 @@ def people_alignment(
             else:
                 bridge = _compare_metric_with_votes(results, votes_of_dimension, own, metric, judged_clips, seed)
                 bridges += [bridge] if bridge.bridged else []
-                notes += [_left_out_sentence(bridge)] if bridge.left_out else []
+                left_out += [_left_out_sentence(bridge)] if bridge.left_out else []
+        notes += left_out
         if not metric_ids:
             notes.append(f"{name}: no metric goes with it; -m {name}=METRIC names one")
     if gate and any(bridge.judgeable for bridge in bridges):
