@@ -21,10 +21,12 @@ def test_light_verbs_import_nothing_heavy():
         f"for words in {LIGHT!r}:\n"
         "    try: app(words.split())\n"
         "    except SystemExit: pass\n"
-        f"    print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
+        f"    print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])\n"
+        "    if words == '--help': print('numpy' in sys.modules or 'not even numpy')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.count("HEAVY []") == len(LIGHT), done.stdout[-300:]
+    assert "not even numpy" in done.stdout
 
 
 def test_report_imports_nothing_heavy(revisit, make_clip, tmp_path):

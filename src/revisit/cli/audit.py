@@ -25,40 +25,24 @@ def audit(
     observer_set: str = options.SET,
     suite: list[str] = typer.Option(["folder"], "--suite", help="Suites whose metrics are audited (repeatable)."),
     kinds: str = typer.Option("", help="Only these failures, such as vanish,state_reset; all by default."),
-    strengths: str = typer.Option(
-        "0.5,1", help="Strengths of each failure; those below 1 are used in every second scene."
-    ),
+    strengths: str = typer.Option("0.5,1", help="Strengths of each failure; those below 1 in every second scene."),
     seeds: int = typer.Option(4, help="Number of scenes; more scenes give more reliable figures and take longer."),
     first_seed: int = typer.Option(0, help="Number of the first scene, to use other scenes than the default ones."),
     metric: list[str] = options.metric_option("Only these metrics; all by default"),
-    horizon: bool = options.flag_option(
-        "--horizon", "Instead of the audit, show scores over growing hidden intervals."
-    ),
-    steady: Path = typer.Option(
-        None,
-        metavar="SOURCE",
-        help="Instead of the audit, show how often verdicts on these clips change under invisible changes.",
-    ),
-    real: list[Path] = typer.Option(
-        [], metavar="DIR", help="Instead: verdicts on labelled real clips against people's (repeat it)."
-    ),
-    situations: bool = options.flag_option(
-        "--situations", "Instead: verdicts on rendered situations that fool gates; takes --seeds."
-    ),
+    horizon: bool = options.flag_option("--horizon", "Instead: scores over growing hidden intervals."),
+    steady: Path = typer.Option(None, metavar="SOURCE", help="Instead: how often invisible changes alter verdicts."),
+    real: list[Path] = typer.Option([], metavar="DIR", help="Instead: verdicts on labelled clips against people's."),
+    situations: bool = options.flag_option("--situations", "Instead: verdicts on rendered scenes that fool gates."),
     benchmarks: bool = options.flag_option(
         "--benchmarks",
-        "Instead: published measures of memory and control on models with known faults; --set small by default.",
+        "Instead: published measures on known faults, by the set small.",
     ),
-    worlds: int = typer.Option(
-        12, help="With --benchmarks: number of rendered worlds, over which intervals are taken."
-    ),
+    worlds: int = typer.Option(12, help="With --benchmarks: number of rendered worlds, for the intervals."),
     with_flips: bool = options.flag_option("--flips", "With --real: also under changes nobody sees (11 times)."),
     out: Path = options.out_option("Folder for the clips, the run and the results.", Path("runs/audit")),
     workers: int = options.WORKERS,
     fresh: bool = options.flag_option("--fresh", "Render and evaluate again from the start."),
-    save_results: bool = options.flag_option(
-        "--save-results", "Save the results in the package, for the metric cards."
-    ),
+    save_results: bool = options.flag_option("--save-results", "Save the results in the package, for metric cards."),
     json: bool = options.JSON,
     quiet: bool = options.QUIET,
 ) -> None:
@@ -71,19 +55,15 @@ def audit(
     from revisit.core import GATES, METRICS, SUITES
     from revisit.core.text import split_commas
 
-    if ctx.invoked_subcommand is not None:
-        options.refuse_other_parameters(
-            ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name"
-        )
+    if command := ctx.invoked_subcommand:
+        options.refuse_other_parameters(ctx, (), f"`audit {command}`; options of that command go after its name")
         return
     if benchmarks:
         chosen = suite if options.is_given_on_command_line(ctx, "suite") else []
         name = observer_set if options.is_given_on_command_line(ctx, "observer_set") else "small"
         _audit_published_measures_and_exit(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
-    # A name that there is not is refused, and the nearest is named.
-    for name in metric:
-        if not ((real or situations) and name in GATES):
-            METRICS[name]
+    for name in metric:  # a name that there is not is refused, and the nearest is named
+        (GATES if (real or situations) and name in GATES else METRICS)[name]
     for name in suite:
         SUITES[name]
     grid = run.AuditGrid(
@@ -148,13 +128,7 @@ def _audit_published_measures_and_exit(
 @app.command()
 def sweep(
     source: Path = typer.Argument(help="A source as for `revisit eval`, or a run directory."),
-    param: list[str] = typer.Option(
-        ...,
-        "--param",
-        "-p",
-        metavar="ID.NAME=VALUE,VALUE",
-        help="Values of a parameter of a metric, gate, evidence or observer (repeatable).",
-    ),
+    param: list[str] = typer.Option(..., "--param", "-p", metavar="ID.NAME=VALUE,VALUE", help="Values (repeatable)."),
     metric: list[str] = options.METRIC,
     suite: str = options.SUITE,
     observer_set: str = options.SET,
@@ -191,13 +165,8 @@ def sweep(
     sweeps = []
     for parameter in parameters:
         with console.exit_on_interrupt(folder):
-            scores = sweeping.sweep_parameter(
-                request.plan,
-                parameter,
-                folder / str(parameter),
-                workers=workers,
-                progress=console.make_progress_display(quiet),
-            )
+            place, display = folder / str(parameter), console.make_progress_display(quiet)
+            scores = sweeping.sweep_parameter(request.plan, parameter, place, workers=workers, progress=display)
         sweeps.append({"source": str(source.resolve()), **scores})
         if not json:
             typer.echo(sweep_table(scores))

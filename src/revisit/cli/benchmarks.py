@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import typer
 from typer.main import get_command, get_group
 
-from revisit import suites
+import revisit.suites as suites
 from revisit.cli.help import Commands, PlainCommand, PlainGroup, first_sentence
 
 Source = typer.Typer | Callable[..., Any]  # a group of commands, or the function of one

@@ -28,16 +28,11 @@ def check_dataset(
 
     name, tools = _suite_and_dataset_tools(data, suite)
     problems = [*card_problems(data), *tools.problems(data)]
+    found = count_and_noun(len(problems), "problem") if problems else f"a dataset of {name}, nothing is wrong"
     if json:
         console.print_json({"suite": name, "problems": problems})
     else:
-        for sentence in problems:
-            typer.echo(console.without_control_characters(sentence))
-        typer.echo(
-            f"{data}: {count_and_noun(len(problems), 'problem')}"
-            if problems
-            else f"{data}: a dataset of {name}, nothing is wrong"
-        )
+        console.print_lines(*problems, f"{data}: {found}")
     raise typer.Exit(1 if problems else 0)
 
 
@@ -80,11 +75,9 @@ def _suite_and_dataset_tools(data: Path, suite: str) -> tuple[str, Any]:
     if not data.is_dir():
         raise UsageError(f"{data}: no such folder")
     tools_by_suite = {name: SUITES[name].dataset for name in SUITES if SUITES[name].dataset is not None}
-    if suite:
-        if suite not in tools_by_suite:
-            raise UsageError(f"the suite {suite!r} describes no dataset; these do: {', '.join(tools_by_suite)}")
-        return suite, tools_by_suite[suite]
-    name = next((name for name, tools in tools_by_suite.items() if tools.recognises(data)), None)
-    if name is None:
+    name = suite or next((name for name, tools in tools_by_suite.items() if tools.recognises(data)), "")
+    if not name:
         raise UsageError(f"{data}: no dataset of {', '.join(tools_by_suite)} is here; --suite says whose it is")
+    if name not in tools_by_suite:
+        raise UsageError(f"the suite {name!r} describes no dataset; these do: {', '.join(tools_by_suite)}")
     return name, tools_by_suite[name]

@@ -45,8 +45,9 @@ def check_bundles(
     checks = {str(path): _check_even_damaged_bundle(path) for path in bundles}
     if json:
         console.print_json({name: {"state": result.state, **asdict(result)} for name, result in checks.items()})
-    for name, result in checks.items() if not json else ():
-        _print_bundle_check(name, result)
+    else:
+        for name, result in checks.items():
+            _print_bundle_check(name, result)
     states = {result.state for result in checks.values()}
     raise typer.Exit(1 if "does not hold" in states else 3 if "holds in part" in states else 0)
 
@@ -64,13 +65,11 @@ def _check_even_damaged_bundle(path: Path) -> BundleCheck:
 
 def _print_bundle_check(name: str, checked: BundleCheck) -> None:
     """Print what came of a check, with at most ten problems."""
-    typer.echo(
-        console.without_control_characters(
-            f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came out again"
-        )
-    )
+    from revisit.core.text import count_and_noun
+
+    console.print_lines(f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came again")
     for why, count in checked.unchecked.items():
-        console.print_to_stderr(f"not checked: {why} ({count} {'answer' if count == 1 else 'answers'})")
+        console.print_to_stderr(f"not checked: {why} ({count_and_noun(count, 'answer')})")
     console.print_to_stderr(*(f"note: {remark}" for remark in checked.remarks))
     console.print_first_lines_to_stderr([f"differs: {problem}" for problem in checked.problems], 10)
 
@@ -96,17 +95,11 @@ def write_leaderboard_site(
     checks = {bundle.name: check_bundle(bundle.path) for bundle in contents} if checked else {}
     for name, result in checks.items():
         if result.problems:
-            raise UsageError(
-                f"{name} does not hold ({result.problems[0]}); leave it out, or see `revisit bundle check`"
-            )
+            raise UsageError(f"{name} does not hold ({result.problems[0]}); leave it out or see `revisit bundle check`")
         for metric, why in result.not_checked.items():
             console.print_to_stderr(f"{name}: {metric} is shown as not checked: {why}")
     suites = dict.fromkeys(bundle.about["suite"] for bundle in contents) if published else ()
     tables = [SUITES[suite].published for suite in suites if suite in SUITES]
-    boards = [board for published_boards in tables if published_boards is not None for board in published_boards(False)]
-    page = write_site(contents, out, boards, checks)
-    console.print_json_or_text(
-        {"file": str(page), "boards": [board.as_json() for board in boards_of_bundles(contents, checks)]},
-        str(page),
-        json,
-    )
+    page = write_site(contents, out, [board for table in tables if table is not None for board in table(False)], checks)
+    rows = [board.as_json() for board in boards_of_bundles(contents, checks)]
+    console.print_json_or_text({"file": str(page), "boards": rows}, str(page), json)

@@ -22,26 +22,20 @@ def path(json: bool = JSON) -> None:
 @app.command()
 def info(json: bool = JSON) -> None:
     """Count files and bytes."""
+    from revisit.engine import cache_pruning as pruning
     from revisit.engine.cache import cache_root
-    from revisit.engine.cache_pruning import (
-        FOLDERS,
-        LIMIT,
-        cache_limit_bytes_from_environment,
-        format_byte_size,
-        list_cache_files,
-    )
 
-    limit = cache_limit_bytes_from_environment()
-    sizes = {folder: [piece.bytes for piece in list_cache_files(cache_root(), folder)] for folder in FOLDERS}
-    folders = {folder: {"files": len(amounts), "bytes": sum(amounts)} for folder, amounts in sizes.items()}
+    limit = pruning.cache_limit_bytes_from_environment()
+    files = {folder: pruning.list_cache_files(cache_root(), folder) for folder in pruning.FOLDERS}
+    folders = {name: {"files": len(some), "bytes": sum(file.bytes for file in some)} for name, some in files.items()}
     totals = {part: sum(facts[part] for facts in folders.values()) for part in ("files", "bytes")}
     if json:
         console.print_json({"path": str(cache_root()), **totals, "folders": folders, "limit": limit})
         return
-    bound = "" if limit is None else f"; {LIMIT} is {format_byte_size(limit)}"
-    typer.echo(f"{cache_root()}: {totals['files']} files, {format_byte_size(totals['bytes'])}{bound}")
+    bound = "" if limit is None else f"; {pruning.LIMIT} is {pruning.format_byte_size(limit)}"
+    typer.echo(f"{cache_root()}: {totals['files']} files, {pruning.format_byte_size(totals['bytes'])}{bound}")
     for folder, facts in folders.items():
-        typer.echo(f"  {folder:8} {facts['files']:8} files {format_byte_size(facts['bytes']):>12}")
+        typer.echo(f"  {folder:8} {facts['files']:8} files {pruning.format_byte_size(facts['bytes']):>12}")
 
 
 @app.command()
@@ -75,33 +69,23 @@ def prune(
     import sys
 
     from revisit.core import UsageError
+    from revisit.engine import cache_pruning as pruning
     from revisit.engine.cache import cache_root
-    from revisit.engine.cache_pruning import (
-        LIMIT,
-        cache_limit_bytes_from_environment,
-        format_byte_size,
-        parse_byte_size,
-        plan_pruning,
-    )
 
     if everything and (to or days is not None):
         raise UsageError("--all keeps nothing, --to SIZE and --days N keep what was used last: say one of them")
-    room = parse_byte_size(to) if to else None
+    room = pruning.parse_byte_size(to) if to else None
     if not (everything or to or days is not None):
-        room = cache_limit_bytes_from_environment()
+        room = pruning.cache_limit_bytes_from_environment()
         if room is None:
-            raise UsageError(f"say what to keep: --to SIZE, --days N or {LIMIT}=SIZE; or --all, to keep nothing")
-    files = plan_pruning(cache_root(), max_bytes=room, max_age_days=days)
-    bytes_freed, bytes_left = sum(file.bytes for file in files.old), sum(file.bytes for file in files.kept)
-    text = (
-        f"{len(files.old)} pieces ({format_byte_size(bytes_freed)}); {len(files.kept)} stay "
-        f"({format_byte_size(bytes_left)})"
-    )
-    bytes_unfinished = sum(file.bytes for file in files.torn)
-    if files.torn:
-        text += f"; and {len(files.torn)} unfinished files that a kill left ({format_byte_size(bytes_unfinished)})"
-    facts = {"removed": len(files.old), "bytes": bytes_freed, "kept": len(files.kept), "kept_bytes": bytes_left}
-    facts |= {"torn": len(files.torn), "torn_bytes": bytes_unfinished}
+            raise UsageError(f"say what to keep: --to SIZE, --days N or {pruning.LIMIT}=SIZE; or --all to keep nothing")
+    files = pruning.plan_pruning(cache_root(), max_bytes=room, max_age_days=days)
+    sizes = [sum(file.bytes for file in some) for some in (files.old, files.kept, files.torn)]
+    old, kept, torn = map(pruning.format_byte_size, sizes)
+    text = f"{len(files.old)} pieces ({old}); {len(files.kept)} stay ({kept})"
+    text += f"; and {len(files.torn)} unfinished files that a kill left ({torn})" if files.torn else ""
+    facts = {"removed": len(files.old), "bytes": sizes[0], "kept": len(files.kept), "kept_bytes": sizes[1]}
+    facts |= {"torn": len(files.torn), "torn_bytes": sizes[2]}
     if dry_run:
         console.print_json_or_text({**facts, "dry_run": True}, f"would remove {text}", json)
         return

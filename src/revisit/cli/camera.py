@@ -10,7 +10,7 @@ import typer
 from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, OWN_GENERATORS, flag_option, out_option
-from revisit.cli.poses import poses
+from revisit.cli.poses import poses as estimate_poses
 
 app = Commands("Show and convert camera scripts; estimate camera paths.")
 
@@ -39,25 +39,19 @@ def show(
     if plot is not None:
         plot.write_text(camera_plan_svg(plan), encoding="utf-8")
         console.print_to_stderr(f"picture: {plot}")
-    pitch = yaw_pitch_of_rotation(plan.path.rotations)[1]
-    columns = [
-        np.arange(len(plan)),
-        plan.yaw_degrees.round(3),
-        pitch.round(3) + 0.0,
-        *plan.path.centres.round(4).T,
-    ]  # no -0
     names = ("frame", "yaw", "pitch", "x", "y", "z")
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    pitch = yaw_pitch_of_rotation(plan.path.rotations)[1].round(3) + 0.0  # no -0
+    columns = np.arange(len(plan)), plan.yaw_degrees.round(3), pitch, *plan.path.centres.round(4).T
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
     if json:
-        console.print_json(
-            {"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw_degrees, "poses": rows}
-        )
+        poses = [dict(zip(names, row, strict=True)) for row in rows]
+        facts = {"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw_degrees}
+        console.print_json({**facts, "poses": poses})
         return
-    typer.echo(
-        f"{plan.script}\n{len(plan)} frames, farthest yaw {plan.peak_yaw_degrees:+.1f} degrees (right is positive)"
-    )
+    farthest = f"farthest yaw {plan.peak_yaw_degrees:+.1f} degrees (right is positive)"
+    typer.echo(f"{plan.script}\n{len(plan)} frames, {farthest}")
     selection = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
-    console.print_table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in selection], numbers=True)
+    console.print_table(names, [[f"{value:g}" for value in rows[k]] for k in selection], numbers=True)
 
 
 @app.command(name="compile")
@@ -79,20 +73,16 @@ def compile_(
     from revisit.control.job_runner import size_of_first_picture
 
     to = find_generator(model, own)
-    plan = plan_for_generator(
-        _script_or_preset_script(script, frames or to.frames),
-        to,
-        frames or (to.frames if _is_preset_name(script) else None),
-    )
+    count = frames or (to.frames if _is_preset_name(script) else None)
+    plan = plan_for_generator(_script_or_preset_script(script, frames or to.frames), to, count)
     picture = size_of_first_picture(image, to) if image is not None else None
     delivery = make_delivery(plan, to, prompt=prompt, image=str(image or ""), picture=picture)
     payload, path = delivery.write_files(out), out.with_name(f"{out.name}.target_c2w.npy")
     with path.open("wb") as file:
         np.save(file, plan.path.c2w)
     if json:
-        console.print_json(
-            {"payload": str(payload), "path": str(path), **delivery.record_facts(), "remarks": delivery.remarks()}
-        )
+        facts = {**delivery.record_facts(), "remarks": delivery.remarks()}
+        console.print_json({"payload": str(payload), "path": str(path), **facts})
         return
     typer.echo(f"{payload}\n{path}")
     console.print_to_stderr(*delivery.remarks(), *([to.note] if to.note else []))
@@ -109,12 +99,8 @@ def presets(
     from revisit.control.presets import PRESETS, preset_script
 
     rows = {name: preset_script(name, degrees=degrees, metres=metres, frames=frames) for name in PRESETS}
-    if json:
-        console.print_json(rows)
-    else:
-        console.print_table(
-            ["preset", "what", "script"], [[name, PRESETS[name][1], script] for name, script in rows.items()]
-        )
+    cells = [[name, PRESETS[name][1], script] for name, script in rows.items()]
+    console.print_json_or_table(rows, ["preset", "what", "script"], cells, json)
 
 
 @app.command()
@@ -125,9 +111,6 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
     from revisit.control.generators import load_generators
 
     cards = load_generators(own)
-    if json:
-        console.print_json([asdict(entry) for entry in cards.values()])
-        return
     rows = [
         [
             entry.id, entry.takes, entry.condition, entry.payload, f"{entry.frames} at {entry.fps:g}",
@@ -135,9 +118,8 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
         ]
         for entry in cards.values()
     ]  # fmt: skip
-    console.print_table(
-        ["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain", "payload checked"], rows
-    )
+    heads = ["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain", "payload checked"]
+    console.print_json_or_table([asdict(entry) for entry in cards.values()], heads, rows, json)
 
 
 @app.command()
@@ -149,13 +131,11 @@ def families(json: bool = JSON) -> None:
         [family.id, ", ".join(family.files if family.is_folder else (f".{family.files[0]}",)), family.layout]
         for family in FAMILIES.values()
     ]
-    if json:
-        console.print_json([dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows])
-    else:
-        console.print_table(["payload", "files", "layout"], rows)
+    content = [dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows]
+    console.print_json_or_table(content, ["payload", "files", "layout"], rows, json)
 
 
-app.command()(poses)
+app.command("poses")(estimate_poses)
 
 
 def _script_or_preset_script(text: str, frames: int = 81) -> str:
@@ -165,13 +145,15 @@ def _script_or_preset_script(text: str, frames: int = 81) -> str:
     from revisit.core.text import did_you_mean_question
     from revisit.geometry.camera_script import RESTS
 
-    if re.fullmatch(r"[\w-]+", text) and text not in PRESETS and text.lower() not in RESTS:
+    if _is_preset_name(text):
+        return preset_script(text.removeprefix("preset:"), frames=frames)
+    if re.fullmatch(r"[\w-]+", text) and text.lower() not in RESTS:
         hint = did_you_mean_question(text, PRESETS)
         raise UsageError(
             f"there is no camera preset called {text!r}; {hint + ' ' if hint else ''}`revisit camera presets` lists "
             "them; a script is written in steps with their numbers of frames, such as yaw:left:60@40"
         )
-    return preset_script(text.removeprefix("preset:"), frames=frames) if _is_preset_name(text) else text
+    return text
 
 
 def _is_preset_name(text: str) -> bool:

@@ -17,9 +17,7 @@ SHOWN = 4  # clips that a row of the table names
 
 
 def check(
-    what: str = typer.Argument(
-        help="A suite, a clip, a manifest, or a folder of clips (with job files, where they were generated)."
-    ),
+    what: str = typer.Argument(help="A suite, a clip, a manifest, or a folder of clips (and of their job files)."),
     data: Path = typer.Option(None, help="The dataset of the suite, as for `revisit generate`."),
     model: str = typer.Option("", help="The model whose clips are checked."),
     out: Path = typer.Option(None, help="Folder of the clips; generated/SUITE, or for mbench the dataset itself."),
@@ -45,61 +43,53 @@ def check(
     from revisit.core import SUITES, Case, Rejected, UsageError
     from revisit.core.text import count_and_noun, parse_named_values, split_commas
     from revisit.media import is_clip_file
-    from revisit.preflight.check import KINDS
-    from revisit.preflight.check import check_clips as checked
-    from revisit.preflight.expected import (
-        Expected,
-        expected_in_folder,
-        expected_of_cases,
-        expected_of_jobs,
-        find_unexpected_videos,
-    )
+    from revisit.preflight import expected as expecting
+    from revisit.preflight.check import KINDS, check_clips
     from revisit.suites.clips import MANIFEST, find_clip_files, is_frame_folder, read_manifest
 
     others: list[Path] = []
     rejected: list[Rejected] = []
-    manifest = Path(what) / MANIFEST if Path(what).is_dir() else Path(what)
+    place = Path(what)
+    manifest = place / MANIFEST if place.is_dir() else place
 
-    if what in SUITES and not Path(what).is_dir():
+    if what in SUITES and not place.is_dir():
         from revisit.cli.generate import print_left_out_jobs_and_remarks
         from revisit.control.generation import batch_requests, load_batch
-        from revisit.control.generators import find_generator as card
+        from revisit.control.generators import find_generator
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")
         (condition,) = batch_requests(
-            model, split_commas([size]), first_frame, to=card(generator, own) if generator else None, frames=frames,
-            fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_named_values(option),
+            model, split_commas([size]), first_frame, to=find_generator(generator, own) if generator else None,
+            frames=frames, fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_named_values(option),
         )  # fmt: skip
         batch = load_batch(what, data, out, condition)
         print_left_out_jobs_and_remarks(batch)
-        expected, others = expected_of_jobs(batch.jobs, batch.home), find_unexpected_videos(batch.allowed)
+        expected = expecting.expected_of_jobs(batch.jobs, batch.home)
+        others = expecting.find_unexpected_videos(batch.allowed)
     elif manifest.is_file() and is_clip_file(manifest):
-        expected = [Expected(manifest.stem, manifest)]
+        expected = [expecting.Expected(manifest.stem, manifest)]
     elif manifest.is_file() and not layout:
         entries = list(read_manifest(manifest, root))
         rejected = [entry for entry in entries if isinstance(entry, Rejected)]
-        expected = expected_of_cases([entry for entry in entries if isinstance(entry, Case)], manifest.parent)
-        if Path(what).is_dir():
-            listed = {one.clip.resolve() for one in expected}
-            unlisted = [path for _, _, path in find_clip_files(Path(what)) if path.resolve() not in listed]
-            if unlisted:
-                left_out = count_and_noun(len(unlisted), "clip")
-                console.print_to_stderr(
-                    f"note: {MANIFEST} does not list {left_out} of the folder, such as {unlisted[0]}"
-                )
-    elif Path(what).is_dir():
-        folder = Path(what)
-        paths = [path for _, _, path in find_clip_files(folder)]
-        expected = _add_models_and_missing_clips(expected_in_folder(folder, paths), folder, layout)
-        if is_frame_folder(folder):
-            expected = [Expected(folder.resolve().name, folder)]
+        cases = [entry for entry in entries if isinstance(entry, Case)]
+        expected = expecting.expected_of_cases(cases, manifest.parent)
+        listed = {one.clip.resolve() for one in expected}
+        found = find_clip_files(place) if place.is_dir() else ()
+        if unlisted := [path for _, _, path in found if path.resolve() not in listed]:
+            left_out = count_and_noun(len(unlisted), "clip")
+            console.print_notes(f"{MANIFEST} does not list {left_out} of the folder, such as {unlisted[0]}")
+    elif is_frame_folder(place):
+        expected = [expecting.Expected(place.resolve().name, place)]
+    elif place.is_dir():
+        paths = [path for _, _, path in find_clip_files(place)]
+        expected = _add_models_and_missing_clips(expecting.expected_in_folder(place, paths), place, layout)
     else:
         raise UsageError(f"{what}: there is no such suite, file or folder; suites are {', '.join(SUITES)}")
     if not expected and not rejected:
         raise UsageError(f"{what}: there is no clip and no job to check")
     count = console.Counter("looked at")
-    result = checked(
+    result = check_clips(
         expected, strangers=others, rejected=rejected, workers=workers, tell=lambda done, total: count(done, total, "")
     )
     if json:
@@ -145,18 +135,17 @@ def _add_models_and_missing_clips(expected: list[Expected], folder: Path, layout
         if layout:
             raise
         return expected  # names that `eval` would ask about; clips are checked all the same
-    for sentence in understood.summary_sentences if understood.readings else ():
-        console.print_to_stderr(f"note: {sentence}")
     if not understood.readings:
         return expected
+    console.print_notes(*understood.summary_sentences)
     reading = understood.readings[0]
     with_models = [
         replace(one, model=reading.facts[one.clip].model) if not one.model and one.clip in reading.facts else one
         for one in expected
     ]
-    layout = reading.layout if "*" not in reading.layout else ""
+    pattern = "{model}/{scene}" if "*" in reading.layout or not reading.layout else reading.layout
     missing = [
-        Expected(clip.scene, folder / path_of_clip_in_layout(layout or "{model}/{scene}", clip), clip.model)
+        Expected(clip.scene, folder / path_of_clip_in_layout(pattern, clip), clip.model)
         for clip in reading.missing_clips
     ]
     return with_models + missing

@@ -25,12 +25,8 @@ def compare(
     metric: list[str] = metric_option("Only these metrics; those of the verdict by default"),
     by: list[str] = typer.Option([], help="Also by a part of the clips: scene, condition, 'gap>=2'."),
     show_all: bool = flag_option("--all", "All metrics that both runs asked."),
-    increments: bool = flag_option(
-        "--increments", "Each model against the one that it came from (`from` in models.yaml)."
-    ),
-    gate: bool = flag_option(
-        "--gate", "Exit with 1 if anything is worse than the first, less was delivered, or memory untested."
-    ),
+    increments: bool = flag_option("--increments", "Each model against the one it came from (`from` in models.yaml)."),
+    gate: bool = flag_option("--gate", "Exit with 1 if anything is worse, less was delivered, or memory untested."),
     json: bool = JSON,
 ) -> None:
     """Compare runs, models or checkpoints clip by clip.
@@ -54,23 +50,17 @@ def compare(
     refused = {f"{id} of {one.both_names_text}": why for one in comparisons for id, why in one.refusals.items()}
     if refused and not any(one.metrics for one in comparisons):
         raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")
-    deltas = [delta for one in comparisons for delta in one.deltas]
+    deltas, coverage = [delta for one in comparisons for delta in one.deltas], [one.coverage for one in comparisons]
     disjoint = [one.both_names_text for one in comparisons if one.metrics and not one.deltas]
     verdict = check_regressions(comparisons, unpaired.lost) if gate else None
     if not deltas and (verdict is None or (verdict.untested and not verdict.worse)):
-        raise UsageError(
-            f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}"
-            if disjoint
-            else "nothing to compare: none of the metrics that answer the suite's questions was asked; name others "
-            "with -m, or add --all"
-        )
+        unasked = "none of the metrics that answer the suite's questions was asked; name others with -m, or add --all"
+        lacking = f"no clip has a score of both {'; of both '.join(disjoint)}"
+        raise UsageError(f"nothing to compare: {lacking if disjoint else unasked}")
     console.print_to_stderr(*(f"not compared: no clip has a score of both {names}" for names in disjoint))
     console.print_to_stderr(*unpaired.new, *(() if gate else unpaired.lost))
     if json:
-        coverages = [
-            {**asdict(one.coverage), "problems": one.coverage.problems, "warnings": one.coverage.warnings}
-            for one in comparisons
-        ]
+        coverages = [{**asdict(one), "problems": one.problems, "warnings": one.warnings} for one in coverage]
         content = {"deltas": [delta_as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages}
         content["unpaired"] = asdict(unpaired)
         if verdict is not None:
@@ -80,11 +70,9 @@ def compare(
         for one in comparisons:
             _print_comparison(one)
         _print_comparison_notes(deltas, refused)
-        _print_differing_coverage([one.coverage for one in comparisons])
+        _print_differing_coverage(coverage)
         if len(what) == 1 and not increments and len(sides) > 2:
-            console.print_to_stderr(
-                f"{sides[0].entry.name} is the first by name; {what[0]} MODEL ... names another first"
-            )
+            console.print_to_stderr(f"{sides[0].entry.name} is first by name; {what[0]} MODEL ... names another first")
     if verdict is not None:
         console.print_to_stderr(*(f"gate: warning: {warning}" for warning in verdict.warnings))
         console.print_to_stderr(*(f"gate: {problem}" for problem in verdict.problems))
@@ -129,14 +117,11 @@ def _print_comparison(comparison: SideComparison) -> None:
     for delta in comparison.deltas:
         title = score_title(delta.metric)
         higher = METRICS[strip_held_suffix(delta.metric)].higher_is_better is not False
-        looks = [look for look in delta.looks if look.difference]
-        better = [look for look in looks if (look.difference > 0) == higher][:SHOWN]
-        worse = [look for look in looks if (look.difference > 0) != higher][:SHOWN]
-        sentences = [
-            f"{word} {', '.join(f'{look.name} ({signed_number_text(look.difference)})' for look in some)}"
-            for word, some in (("won", better), ("lost", worse))
-            if some
-        ]
+        sentences = []
+        for word, sign in (("won", higher), ("lost", not higher)):
+            looks = [look for look in delta.looks if look.difference and (look.difference > 0) == sign][:SHOWN]
+            names = ", ".join(f"{look.name} ({signed_number_text(look.difference)})" for look in looks)
+            sentences += [f"{word} {names}"] if looks else []
         if sentences:
             console.print_to_stderr(f"{title}: {'; '.join(sentences)}")
         for name, parts in delta.parts.items():
@@ -168,10 +153,9 @@ def _print_comparison_notes(deltas: list[Delta], refused: dict[str, str]) -> Non
     for why, names in group_items(refused, refused.__getitem__).items():
         metrics = dict.fromkeys(name.partition(" of ")[0] for name in names)
         console.print_to_stderr(f"not compared: {', '.join(metrics)}: {why}")
-    if alone := [delta for delta in deltas if delta.significant_only_uncorrected]:
+    if alone := sum(delta.significant_only_uncorrected for delta in deltas):
         console.print_to_stderr(
-            f"intervals are at 95 % for each difference by itself: {count_and_noun(len(alone), 'difference')} "
-            f"beyond chance "
+            f"intervals are at 95 % for each difference by itself: {count_and_noun(alone, 'difference')} beyond chance "
             f"alone, but not among all {len(deltas)} that are compared (Holm)"
         )
     if any(delta.seeds for delta in deltas):
@@ -192,10 +176,8 @@ def _print_differing_coverage(coverages: list[Coverage]) -> None:
                 f"the camera of {coverage.second} looked away and came back on "
                 f"{count_and_noun(coverage.posed[1], 'clip')}, that of {coverage.first} on {coverage.posed[0]}"
             )
-        if sentences := [
-            *sentences,
-            *filter(None, [coverage.collapse_text, coverage.collapse_untested, coverage.seeds_text]),
-        ]:
+        sentences += filter(None, [coverage.collapse_text, coverage.collapse_untested, coverage.seeds_text])
+        if sentences:
             console.print_to_stderr("; ".join(sentences))
 
 
@@ -215,29 +197,26 @@ def trend(
 
     from revisit.core import UsageError, import_registering_modules
     from revisit.report.plots import trend_svg
+    from revisit.results import trend as trends
     from revisit.results.checkpoints import choose_checkpoints
     from revisit.results.display import score_title
-    from revisit.results.trend import coverage_of_points, has_scores_or_coverage_change, score_trends
-    from revisit.runs.comparability import (
-        order_sides,
-        question_metrics_of_run,
-        ranking_score_ids,
-        read_sides,
-        reasons_not_to_compare,
-    )
+    from revisit.runs import comparability
 
     import_registering_modules()
-    sides = read_sides(what)
+    sides = comparability.read_sides(what)
     if len(sides) < 2:
         raise UsageError("a trend needs at least two runs or models")
-    labels, ordered = map(list, zip(*order_sides(sides, by), strict=True))
-    metrics = _select_metrics(metric, ordered) or ranking_score_ids(ordered, question_metrics_of_run(ordered[0].facts))
-    refused = {id: why for side in ordered[1:] for id, why in reasons_not_to_compare(ordered[0], side, metrics).items()}
+    labels, ordered = map(list, zip(*comparability.order_sides(sides, by), strict=True))
+    metrics = _select_metrics(metric, ordered) or comparability.ranking_score_ids(
+        ordered, comparability.question_metrics_of_run(ordered[0].facts)
+    )
+    reasons = [comparability.reasons_not_to_compare(ordered[0], side, metrics) for side in ordered[1:]]
+    refused = {id: why for some in reasons for id, why in some.items()}
     comparable = [id for id in metrics if id not in refused]
     if not comparable:
         raise UsageError(f"these runs cannot be put on one curve: {'; '.join(sorted(set(refused.values())))}")
     points = [side.entry for side in ordered]
-    curves, coverage = score_trends(points, comparable), coverage_of_points(points)
+    curves, coverage = trends.score_trends(points, comparable), trends.coverage_of_points(points)
     choices = choose_checkpoints(points, comparable, labels)
     if json:
         facts = {"points": labels, "metrics": [curve.as_json() for curve in curves], "refused": refused}
@@ -245,12 +224,11 @@ def trend(
         console.print_json({**facts, "coverage": [asdict(point) for point in coverage], "choices": chosen})
     else:
         _print_trend(labels, curves, coverage, choices, refused)
-    if not has_scores_or_coverage_change(curves, coverage):
+    if not trends.has_scores_or_coverage_change(curves, coverage):
         names = ", ".join(score_title(curve.metric) for curve in curves)
-        raise UsageError(
-            f"there is no trend: no clip has a score of {names} at every point, and coverage does not change"
-            + (f"; {out} was not written" if out else "")
-        )
+        unwritten = f"; {out} was not written" if out else ""
+        lacking = f"no clip has a score of {names} at every point, and coverage does not change{unwritten}"
+        raise UsageError(f"there is no trend: {lacking}")
     if out is not None:
         out.write_text(trend_svg(curves, labels, coverage), encoding="utf-8")
         console.print_to_stderr(f"plot: {out}")
@@ -266,8 +244,8 @@ def _print_trend(
     """Print coverage and scores of each point, what the curves say, and which point to keep."""
     from revisit.core.grouping import group_items
     from revisit.core.text import join_names
+    from revisit.results import trend as trends
     from revisit.results.display import NOTHING, cell_text, score_title, score_title_with_arrow
-    from revisit.results.trend import common_clips_sentence, coverage_sentence, lacking_clips_sentence
 
     scored = [curve for curve in curves if curve.cells]
     mean = "mean [95 %] (common/scored)" if scored else ""
@@ -282,11 +260,9 @@ def _print_trend(
         for k, (label, point) in enumerate(zip(labels, coverage, strict=True))
     ]
     console.print_table(heads, rows, numbers=True)
-    if sentence := lacking_clips_sentence(labels, coverage):
-        console.print_to_stderr(sentence)
-    if sentence := common_clips_sentence(curves):
-        console.print_to_stderr(sentence)
-    if sentence := coverage_sentence(coverage):
+    sentences = [trends.lacking_clips_sentence(labels, coverage), trends.common_clips_sentence(curves)]
+    console.print_to_stderr(*filter(None, sentences))
+    if sentence := trends.coverage_sentence(coverage):
         console.print_to_stderr(f"Camera: {sentence}")
     console.print_to_stderr(*(f"{score_title(curve.metric)}: {curve.sentence}" for curve in scored))
     if unscored := [curve for curve in curves if not curve.cells]:
@@ -302,13 +278,9 @@ def _print_choices(choices: list[CheckpointChoice]) -> None:
     from revisit.core.text import join_names
 
     for first in choices[:1]:
-        console.print_to_stderr(f"which to keep, by {first.title}: {first.sentence}")
-        if first.progress_sentence:
-            console.print_to_stderr(f"  {first.progress_sentence}")
         agreeing = [choice for choice in choices[1:] if choice.decided_best == first.decided_best is not None]
-        if agreeing:
-            titles = join_names([choice.title for choice in agreeing])
-            console.print_to_stderr(f"  {first.decided_best} is also best by {titles}")
-        for choice in choices[1:]:
-            if choice not in agreeing:
-                console.print_to_stderr(f"  by {choice.title}: {choice.sentence}")
+        titles = join_names([choice.title for choice in agreeing])
+        sentences = [first.progress_sentence, f"{first.decided_best} is also best by {titles}" if agreeing else ""]
+        sentences += [f"by {choice.title}: {choice.sentence}" for choice in choices[1:] if choice not in agreeing]
+        console.print_to_stderr(f"which to keep, by {first.title}: {first.sentence}")
+        console.print_to_stderr(*(f"  {sentence}" for sentence in sentences if sentence))

@@ -29,10 +29,20 @@ def print_json_or_text(content: Any, text: str, json: bool) -> None:
         typer.echo(text)
 
 
+def print_lines(*lines: str, err: bool = False) -> None:
+    """Print lines that hold names from outside to stdout."""
+    for line in lines:
+        typer.echo(without_control_characters(line), err=err)
+
+
 def print_to_stderr(*lines: str) -> None:
     """Print lines to stderr."""
-    for line in lines:
-        typer.echo(without_control_characters(line), err=True)
+    print_lines(*lines, err=True)
+
+
+def print_notes(*remarks: str) -> None:
+    """Print remarks to stderr, as such."""
+    print_to_stderr(*(f"note: {remark}" for remark in remarks))
 
 
 def write_or_print(text: str, out: Path | None) -> None:
@@ -75,6 +85,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, number
     console.print(grid)
 
 
+def print_json_or_table(content: Any, columns: Sequence[str], rows: Iterable[Sequence[str]], json: bool) -> None:
+    """Print JSON where it was asked for, else a table."""
+    if json:
+        print_json(content)
+    else:
+        print_table(columns, rows)
+
+
 class ProgressBar:
     """A progress bar with time left, on a terminal."""
 
@@ -114,9 +132,8 @@ class ProgressLines:
 
         self.clips, self.done, self.started_at, self.printed_at = clips, observed, time.monotonic(), 0.0
         self.first = observed
-        print_to_stderr(
-            f"{count_and_noun(cases, 'case')}, {count_and_noun(clips, 'clip')}, {observed} already observed"
-        )
+        counts = f"{count_and_noun(cases, 'case')}, {count_and_noun(clips, 'clip')}"
+        print_to_stderr(f"{counts}, {observed} already observed")
         self.waiting = threading.Timer(FIRST_WORD, self._print_waiting_line)
         self.waiting.daemon = True
         if observed < clips:
@@ -136,12 +153,9 @@ class ProgressLines:
         if now - self.printed_at < self.every and self.done < self.clips:
             return
         self.printed_at = now
-        rate = (now - self.started_at) / max(self.done - self.first, 1)
-        remaining = (
-            f", about {_minutes_or_seconds_text(rate * (self.clips - self.done))} left"
-            if self.done < self.clips
-            else ""
-        )
+        seconds = (now - self.started_at) / max(self.done - self.first, 1) * (self.clips - self.done)
+        left = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+        remaining = f", about {left} left" if self.done < self.clips else ""
         done = min(self.done, self.clips)  # a reference that two workers decoded counts once
         print_to_stderr(f"observed {done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
 
@@ -185,7 +199,3 @@ def exit_on_interrupt(where: Path | None = None) -> Iterator[None]:
     except KeyboardInterrupt:
         print_to_stderr("interrupted; run the same command to continue" + (f" ({where})" if where else ""))
         raise typer.Exit(130) from None
-
-
-def _minutes_or_seconds_text(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

@@ -13,9 +13,7 @@ from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 def demo(
     out: Path = out_option("Folder for the videos and the run; demo, or demo-<suite>, by default."),
-    suite: str = typer.Option(
-        "folder", help="Suite whose layout is used: folder, mind, or a plugin's suite with a demo."
-    ),
+    suite: str = typer.Option("folder", help="Whose layout is used: folder, mind, or a plugin's suite with a demo."),
     scenes: int = typer.Option(None, min=1, max=9, help="How many of the nine rooms, all by default; only for folder."),
     workers: int = WORKERS,
     fresh: bool = flag_option("--fresh", "Render and evaluate again from the start."),
@@ -32,10 +30,8 @@ def demo(
     if scenes is not None and suite != "folder":
         raise UsageError(f"--scenes chooses rooms of the suite folder; the demo of {suite} is always the same")
     out = out or Path("demo" if suite == "folder" else f"demo-{suite}")
-    source, option = DEMOS[suite](
-        out / "videos", fresh, scenes or 9, console.print_to_stderr, console.Counter("rendered")
-    )
-    run = run_evaluation(
-        Request.from_options(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers
-    )
+    render, count = DEMOS[suite], console.Counter("rendered")
+    source, option = render(out / "videos", fresh, scenes or 9, console.print_to_stderr, count)
+    request = Request.from_options(source, suite, "lite", options=option)
+    run = run_evaluation(request, out / "run", fresh=fresh, workers=workers)
     raise typer.Exit(write_report_and_print_summary(run, show_all=show_all, json=json))

@@ -13,11 +13,8 @@ def doctor(json: bool = JSON) -> None:
     from revisit.engine.doctor import check_installation
 
     rows = check_installation()
-    if json:
-        console.print_json([dict(zip(("name", "state", "finding"), row, strict=True)) for row in rows])
-    else:
-        marks = {"ok": "ok", "note": "–", "bad": "BAD"}
-        console.print_table(
-            ["check", "state", "finding"], [[name, marks[state], finding] for name, state, finding in rows]
-        )
+    content = [dict(zip(("name", "state", "finding"), row, strict=True)) for row in rows]
+    marks = {"ok": "ok", "note": "–", "bad": "BAD"}
+    cells = [[name, marks[state], finding] for name, state, finding in rows]
+    console.print_json_or_table(content, ["check", "state", "finding"], cells, json)
     raise typer.Exit(3 if any(state == "bad" for _, state, _ in rows) else 0)

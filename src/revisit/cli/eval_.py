@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -29,23 +29,17 @@ def eval_(
     executor: str = options.EXECUTOR,
     address: str = options.ADDRESS,
     fresh: bool = options.FRESH,
-    rescore: bool = options.flag_option(
-        "--rescore", "SOURCE is a run: score it again from cached evidence; nothing is decoded."
-    ),
+    rescore: bool = options.flag_option("--rescore", "SOURCE is a run: score it again from the cache, decode nothing."),
     align: str = options.ALIGN,
     layout: str = options.LAYOUT,
     reference: Path = options.REFERENCE,
     root: list[Path] = options.ROOT,
     option: list[str] = options.OPTION,
     judge: str = options.JUDGE,
-    only: str = typer.Option(
-        "", help="judge: ask only what a judge is asked, and keep the other answers of the run as they are."
-    ),
+    only: str = typer.Option("", help="judge: ask only what a judge is asked, and keep the other answers."),
     param: list[str] = options.PARAM,
     truth: bool = options.TRUTH,
-    device: str = typer.Option(
-        "", help="Device for networks: cpu, cuda:1, or cuda:0,cuda:1; the first GPU by default."
-    ),
+    device: str = typer.Option("", help="Device of networks: cpu, cuda:1, or cuda:0,cuda:1; the first GPU by default."),
     precision: str = typer.Option("", help="On a GPU: float32 for everything, or float16 also for LPIPS."),
     batch: int = typer.Option(None, min=1, help="Frames per batch on a GPU; as many as fit by default."),
     limits: str = typer.Option("", help="Limits for decoding, such as frames=5000,seconds=60,memory=2G."),
@@ -64,27 +58,20 @@ def eval_(
     if rescore:
         allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
         options.refuse_other_parameters(ctx, allowed, "--rescore, which takes everything from the run")
-        # No remark was printed before: all of them go with the summary.
-        raise typer.Exit(
-            write_report_and_print_summary(
-                rescore_run_folder(source), report=report, show_all=show_all, json=json, quiet=True
-            )
-        )
+        run, quiet = rescore_run_folder(source), True  # no remark was printed before: all of them go with the summary
+        raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
     with temporary_network_settings(device, precision, batch):
         request = Request.from_options(
             source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only,
             layout, reference,
         )  # fmt: skip
         request = ask_for_layout(request, quiet=quiet or json)
-        run = run_evaluation(
-            request,
-            out or request.default_run_folder,
-            quiet=quiet,
-            fresh=fresh,
-            workers=workers,
-            executor=find_executor(executor, address, workers),
-            limits=Limits.parse(limits),
-        )
+        settings: dict[str, Any] = {
+            "executor": find_executor(executor, address, workers),
+            "limits": Limits.parse(limits),
+        }
+        folder = out or request.default_run_folder
+        run = run_evaluation(request, folder, quiet=quiet, fresh=fresh, workers=workers, **settings)
     raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
 
 

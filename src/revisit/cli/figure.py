@@ -47,9 +47,10 @@ def figure(
     results = finished_run.results
     if unknown := [name for name in model if name not in results.models]:
         raise UsageError(f"{run} has no model {unknown[0]!r}; {suggest_names(unknown[0], results.models)}")
-    metric = resolve_score_ids(metric, results.metrics, run, finished_run.facts["suite"])
+    suite = finished_run.facts["suite"]
+    metric = resolve_score_ids(metric, results.metrics, run, suite)
     part = results.where(model=model) if model else results
-    metrics = metric or headline_score_ids(results, finished_run.facts["suite"])
+    metrics = metric or headline_score_ids(results, suite)
     if kind in ("path", "strip"):
         drawing = _draw_path_or_strip(kind, part, metrics, sample, rows, frames, finished_run)
     else:
@@ -60,24 +61,19 @@ def figure(
         console.print_to_stderr(f"not drawn, for want of scores, of a range or of a better end: {', '.join(left_out)}")
     if kind == "scatter":
         for name, of_model in part.groups("model").items():
-            if all(None in [part.score(case, one) for one in metric or metrics] for case in of_model.cases):
+            if all(None in [part.score(case, one) for one in metrics] for case in of_model.cases):
                 console.print_to_stderr(f"not drawn: {name}: no clip has scores of both")
     out = out or Path(f"{kind}.svg")
     figures.save_figure(drawing, out)
-    console.print_json_or_text(
-        {"file": str(out), "kind": kind, "metrics": metric or metrics, "models": part.models}, str(out), json
-    )
+    facts = {"file": str(out), "kind": kind, "metrics": metrics, "models": part.models}
+    console.print_json_or_text(facts, str(out), json)
 
 
 def _metrics_with_series(results: Results, metrics: list[str]) -> list[str]:
     """Of the verdict's metrics those with values over time; else the plainest that have."""
     candidates = [*metrics, "psnr", "motion_amount"]
-    series_metrics = [
-        metric
-        for metric in candidates
-        if any((s := results.series(c, metric)) is not None and len(s) > 8 for c in results.cases)
-    ]
-    return series_metrics[:3] or metrics[:1]
+    with_series = [one for one in candidates if any(len(results.series(c, one) or ()) > 8 for c in results.cases)]
+    return with_series[:3] or metrics[:1]
 
 
 def _draw_path_or_strip(
@@ -117,9 +113,9 @@ def _draw_path_or_strip(
         true_clips = run.results.truth.only(lambda entry: getattr(entry, "sample", "") == sample)
         return figures.camera_path_figure(results, scene_cases, requested_turns, true_clips)
     cases = _cases_differing_only_in(scene_cases, rows)
-    corrected, suite = held_to_truth(results), run.summary["suite"]
+    suite = run.summary["suite"]
     answers = make_verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
-    worst = worst_moments(corrected.where(sample=sample), answers, count=len(scene_cases))
+    worst = worst_moments(held_to_truth(results).where(sample=sample), answers, count=len(scene_cases))
     failing = {moment.case: moment.frame for moment in worst}
     try:
         numbers = [int(part) for part in frames.split(",")]
@@ -137,11 +133,9 @@ def _draw_path_or_strip(
         truth = replace(cases[0], clip=cases[0].reference)
         strip_rows.append(("truth", "", figures.read_scaled_frames(truth, frame_numbers), None))
     for case in cases:
-        label, pictures = (
-            figures.score_lines(results, case, metrics[:2]),
-            figures.read_scaled_frames(case, frame_numbers),
-        )
-        strip_rows.append((str(getattr(case, rows)), label, pictures, failing.get(case.id)))
+        pictures = figures.read_scaled_frames(case, frame_numbers)
+        scores = figures.score_lines(results, case, metrics[:2])
+        strip_rows.append((str(getattr(case, rows)), scores, pictures, failing.get(case.id)))
     # Of what all rows share, the scene, and the model where rows are not models.
     title = sample if rows == "model" else f"{sample}, {cases[0].model}"
     return figures.film_strip_figure(strip_rows, columns, title)

@@ -26,26 +26,17 @@ RECORD_OPTIONS = (
 
 def generate(
     ctx: typer.Context,
-    suite: str = typer.Argument(
-        metavar="SUITE|RECORDS",
-        help="A benchmark, such as mind or wrbench, or folder (a manifest); or a records.jsonl.",
-    ),
-    data: Path = typer.Option(
-        None, help="The dataset. For wrbench the prompts or a records.jsonl; the built-in scenes by default."
-    ),
+    suite: str = typer.Argument(metavar="SUITE|RECORDS", help="A benchmark, folder (a manifest), or a records.jsonl."),
+    data: Path = typer.Option(None, help="The dataset; for wrbench prompts or records.jsonl, or the built-in scenes."),
     model: str = typer.Option("", help="Name of your model in tables; the baseline's name by default."),
     command: str = typer.Option(
         "", help="Run this for every clip: 'python gen.py --prompt {prompt} --image {image} --out {out}'."
     ),
-    serve: str = typer.Option(
-        "", help="Start this once per worker; it gets a job per line on stdin and answers on stdout."
-    ),
+    serve: str = typer.Option("", help="Start this once per worker; a job per line on stdin, answers on stdout."),
     baseline: str = typer.Option("", help="A generator without a network: pan, hold, repeat or world."),
     out: Path = out_option("Folder for the clips; generated/SUITE, or for mbench the dataset itself."),
     generator: str = typer.Option("", help="The generator from `revisit camera models` whose camera format is used."),
-    frames: int = typer.Option(
-        None, min=2, help="Frames per clip; by default as in the dataset or the generator's card."
-    ),
+    frames: int = typer.Option(None, min=2, help="Frames per clip; by default the dataset's or the generator's."),
     size: list[str] = typer.Option([], help="Width x height, such as 832x480; several make a condition of each."),
     fps: float = typer.Option(None, help="Frames per second."),
     seed: int = typer.Option(0, help="Seed of all jobs."),
@@ -131,16 +122,17 @@ def _generate_batches_and_exit(
     batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool
 ) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
-    from revisit.control.generation import batch_cost, ceiling_batches, generate_batches, plan_rows_by_condition
+    from revisit.control import generation
     from revisit.core import UsageError
     from revisit.media.files import free_disk_bytes
     from revisit.worlds.on_demand import rendered_world_frames
 
     results: list[JobResult] = []
-    total = sum(len(batch.jobs) for batch in (*batches, *ceiling_batches(batches, maker)))
-    for batch, running in generate_batches(batches, maker, settings, {"world": rendered_world_frames}):
+    total = sum(len(batch.jobs) for batch in (*batches, *generation.ceiling_batches(batches, maker)))
+    for batch, running in generation.generate_batches(batches, maker, settings, {"world": rendered_world_frames}):
         print_left_out_jobs_and_remarks(batch)
-        need, free = sum(row["bytes"] for row in plan_rows_by_condition(batch.jobs)), free_disk_bytes(batch.home)
+        need = sum(row["bytes"] for row in generation.plan_rows_by_condition(batch.jobs))
+        free = free_disk_bytes(batch.home)
         if need > free:
             raise UsageError(
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
@@ -149,7 +141,7 @@ def _generate_batches_and_exit(
         _print_and_collect_results(running, total, results)
     _print_remark_counts(results, total)
     for batch in batches if not maker.baseline else ():
-        console.print_to_stderr(_generation_cost_line(batch_cost(batch, settings)))
+        console.print_to_stderr(_generation_cost_line(generation.batch_cost(batch, settings)))
     lines = list(dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches))
     content = {
         "counts": _count_results_by_status(results),

@@ -32,7 +32,7 @@ def help_paragraphs(command: Any) -> str:
 
 def usage_pieces(command: Any, ctx: Any) -> list[str]:
     """What follows the name of a command: its arguments, [OPTIONS], and the command within a group."""
-    arguments = [_argument_usage(param) for param in command.get_params(ctx) if _is_argument(param)]
+    arguments = map(_argument_usage, filter(_is_argument, command.get_params(ctx)))
     if not hasattr(command, "list_commands"):
         return [*arguments, "[OPTIONS]"]
     return ["[OPTIONS] [COMMAND]"] if command.invoke_without_command else ["COMMAND [OPTIONS]"]
@@ -40,9 +40,8 @@ def usage_pieces(command: Any, ctx: Any) -> list[str]:
 
 def argument_rows(command: Any, ctx: Any) -> list[Row]:
     """The arguments of a command, each with its meaning."""
-    return [
-        (_argument_usage(param), _parameter_help(param)) for param in command.get_params(ctx) if _is_argument(param)
-    ]
+    arguments = filter(_is_argument, command.get_params(ctx))
+    return [(_argument_usage(param), _parameter_help(param)) for param in arguments]
 
 
 def option_rows(command: Any, ctx: Any) -> list[Row]:
@@ -133,9 +132,8 @@ class PlainGroup(_PlainHelp, TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, self.list_commands(ctx)), default=0)
         for title, names in self.command_names_by_panel(ctx).items():
-            _write_help_sections(
-                formatter, {title: [(name.ljust(width), self.command_summary(ctx, name)) for name in names]}
-            )
+            rows = [(name.ljust(width), self.command_summary(ctx, name)) for name in names]
+            _write_help_sections(formatter, {title: rows})
 
 
 def _write_help_sections(formatter: Any, sections: Mapping[str, Iterable[Row]]) -> None:

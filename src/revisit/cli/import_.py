@@ -34,16 +34,11 @@ def scan(
     from revisit.core import UsageError
     from revisit.core.text import count_and_noun, join_names
     from revisit.suites.clips import read_target_boxes
-    from revisit.suites.folder.scan import scan_folder as entries_of
+    from revisit.suites.folder.scan import scan_folder
 
+    boxes = read_target_boxes(targets) if targets else None
     entries = list(
-        entries_of(
-            folder,
-            pattern=pattern,
-            reference=reference,
-            targets=read_target_boxes(targets) if targets else None,
-            on_remark=lambda remark: console.print_to_stderr(f"note: {remark}"),
-        )
+        scan_folder(folder, pattern=pattern, reference=reference, targets=boxes, on_remark=console.print_notes)
     )
     lines = "".join(json_.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
     if json:

@@ -32,19 +32,16 @@ def list_judge_models(judge: str = JUDGE, json: bool = JSON) -> None:
     from revisit.judges.settings import judge_from_source
 
     server = judge_from_source(judge).judge
-    if not isinstance(server, ChatJudge):
-        console.print_to_stderr(f"this judge is {server.facts.get('model')}, which is not a server")
-        if json:
-            console.print_json({"judge": server.facts.get("model"), "models": []})
-        return
-    names = server.models()
+    model = server.facts.get("model")
+    names = server.models() if isinstance(server, ChatJudge) else []
     if json:
-        console.print_json({"judge": server.settings.model, "models": list(names)})
-    for name in names if not json else ():
-        typer.echo(
-            console.without_control_characters(name) + ("  <- the judge" if name == server.settings.model else "")
-        )
-    server.check()
+        console.print_json({"judge": model, "models": list(names)})
+    else:
+        console.print_lines(*(f"{name}  <- the judge" if name == model else name for name in names))
+    if isinstance(server, ChatJudge):
+        server.check()
+    else:
+        console.print_to_stderr(f"this judge is {model}, which is not a server")
 
 
 @app.command("ask")
@@ -67,7 +64,7 @@ def ask_judge(
     elif answer.status == "answered":
         value = {True: "yes", False: "no"}.get(answer.value, answer.value) if form == "yes-no" else answer.value
         sure = "" if answer.p_yes is None else f" (probability of yes {answer.p_yes:.3f})"
-        typer.echo(console.without_control_characters(f"{value}{sure}"))
+        console.print_lines(f"{value}{sure}")
     else:
         console.print_to_stderr(f"{answer.status}: {answer.reason}")
     raise typer.Exit(0 if answer.status == "answered" else 1)
@@ -82,27 +79,21 @@ def replay_judge_run(
     """Run an evaluation again with recorded answers. No network, no cost, the same numbers."""
     from dataclasses import replace
 
-    from revisit.cli.run_summary import print_run_summary
+    from revisit.cli.running import write_report_and_print_summary
     from revisit.core import UsageError
     from revisit.engine.request import Request
     from revisit.results.run import Run
 
     earlier = Run(run)
-    recorded, facts = run / "answers.jsonl", earlier.facts
-    if not recorded.is_file():
+    judge, facts = (run / "answers.jsonl").resolve(), earlier.facts["protocol"].get("judge") or {}
+    if not judge.is_file():
         raise UsageError(f"{run}: this run asked no judge, so there are no answers to replay")
     folder = out or run.with_name(f"{run.name}-replay")
-    judge = recorded.resolve()
-    if (facts["protocol"].get("judge") or {}).get("roles"):
+    if facts.get("roles"):
         folder.mkdir(parents=True, exist_ok=True)
-        judge = _write_replay_judge_file(facts["protocol"]["judge"], judge, folder / "judge.yaml")
-    request = replace(Request.of_run(earlier), judge=str(judge))
-    finished_run = request.run(folder)
-    if json:
-        console.print_json(finished_run.summary)
-    else:
-        print_run_summary(finished_run.summary, show_all=True, folder=finished_run.path)
-    raise typer.Exit(finished_run.exit_code)
+        judge = _write_replay_judge_file(facts, judge, folder / "judge.yaml")
+    replayed = replace(Request.of_run(earlier), judge=str(judge)).run(folder)
+    raise typer.Exit(write_report_and_print_summary(replayed, report=False, show_all=True, json=json, quiet=True))
 
 
 def _write_replay_judge_file(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,13 @@ from revisit.cli.options import JSON, flag_option, out_option
 
 def check_judge(
     labels: Path = typer.Argument(None, help="Labels as .csv or .jsonl (docs/judge-calibration.md)."),
-    judge: str = typer.Option(
-        "", help="A judge file, a url, or recorded answers; with --worlds, the instrumented judge if not given."
-    ),
-    worlds: Path = typer.Option(
-        None, help="Render test clips with known truth into this folder, and use their labels."
-    ),
+    judge: str = typer.Option("", help="A judge file, url or recorded answers; with --worlds instrumented by default."),
+    worlds: Path = typer.Option(None, help="Render test clips with known truth into this folder and use their labels."),
     scenes: int = typer.Option(12, min=1, max=12, help="Number of scenes to render."),
     frames: int = typer.Option(8, min=1, help="Number of frames to show, evenly spread over the clip."),
     repeats: int = typer.Option(1, min=1, help="Ask every question this many times."),
     positions: bool = flag_option("--positions", "Also ask with the options in the other order."),
-    blinded: int = typer.Option(
-        None, min=0, help="Also ask this many times about another clip's frames; 1 by default with --worlds."
-    ),
+    blinded: int = typer.Option(None, min=0, help="Also ask so often about other clips' frames; 1 with --worlds."),
     out: Path = out_option("Write the report as JSON to this file."),
     json: bool = JSON,
 ) -> None:
@@ -65,13 +60,8 @@ def check_judge(
         return JudgeClient(who, store, settings, budget, settings.tokens_per_image)
 
     plan = CalibrationPlan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
-    report = calibration_report(
-        selection.judge,
-        load_judge_labels(labels),
-        lambda clip: read_judge_frames_of_clip(clip, at_most=frames),
-        client_of,
-        plan,
-    )
+    frames_of = partial(read_judge_frames_of_clip, at_most=frames)
+    report = calibration_report(selection.judge, load_judge_labels(labels), frames_of, client_of, plan)
     if out is not None:
         write_json(out, report)
     if json:
@@ -83,16 +73,13 @@ def check_judge(
 
 def print_calibration_report(report: Mapping[str, Any]) -> None:
     """Print a calibration report."""
-    console.print_to_stderr(
-        f"judge: {report['judge'].get('model')}, {report['clips']} clips, {report['questions']} questions"
-    )
+    counts = f"{report['clips']} clips, {report['questions']} questions"
+    console.print_to_stderr(f"judge: {report['judge'].get('model')}, {counts}")
     parts = [("all", report), *report["subsets"].items()]
     rows = [_yes_no_rates_row(name, part) for name, part in parts]
     if blinded := report.get("blinded"):
-        rows += [
-            _yes_no_rates_row(f"blinded: {name}", part)
-            for name, part in [("all", blinded), *blinded["subsets"].items()]
-        ]
+        others = [("all", blinded), *blinded["subsets"].items()]
+        rows += [_yes_no_rates_row(f"blinded: {name}", part) for name, part in others]
     if any("yes_no" in part for _, part in parts):
         columns = ["yes or no", "answered", "accuracy", "balanced", "precision", "recall", "F1", "kappa"]
         console.print_table(columns, rows, numbers=True)
@@ -109,9 +96,8 @@ def print_calibration_report(report: Mapping[str, Any]) -> None:
     if report["disputed"]:
         console.print_to_stderr(f"{report['disputed']} questions were left out: people disagree on them")
     if report["people"]:
-        console.print_to_stderr(
-            f"people agree with each other on {_rate_text(report['people']['pairs_alike'])} of pairs of labels"
-        )
+        share = _rate_text(report["people"]["pairs_alike"])
+        console.print_to_stderr(f"people agree with each other on {share} of pairs of labels")
     polarity = report["polarity"]
     if polarity["n"]:
         console.print_to_stderr(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")

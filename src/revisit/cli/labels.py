@@ -77,9 +77,7 @@ def agree(
 def align(
     run: Path = typer.Argument(help="A run."),
     labels: list[Path] = typer.Argument(help="Projects, or files of labels (labels.jsonl)."),
-    metric: list[str] = metric_option(
-        "DIMENSION=METRIC: which metric goes with a dimension, instead of the suite's own"
-    ),
+    metric: list[str] = metric_option("DIMENSION=METRIC: a metric for a dimension, instead of the suite's own"),
     seed: int = typer.Option(0, help="Seed for the split of scenes on which tie regions are fitted."),
     json: bool = JSON,
     store: str = STORE,

@@ -61,12 +61,10 @@ def print_boards(
     if out is None and table_format == "terminal":
         for board in boards:
             _print_board_in_parts(board, sort)
+    elif table_format == "html":
+        console.write_or_print(as_html(boards, sort, _report_addresses_by_run(runs, out)), out)
     else:
-        if table_format == "html":
-            text = as_html(boards, sort, _report_addresses_by_run(runs, out))
-        else:
-            text = as_text[table_format](boards, sort)
-        console.write_or_print(text, out)
+        console.write_or_print(as_text[table_format](boards, sort), out)
 
 
 def _report_addresses_by_run(runs: Sequence[Path], out: Path | None) -> dict[str, str]:
@@ -93,9 +91,10 @@ def require_sort_column(boards: Sequence[Board], sort: str) -> None:
     from revisit.core import UsageError
     from revisit.core.text import suggest_names
 
-    names = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
+    columns = [column for board in boards for column in board.columns]
+    names = {name.lower() for column in columns for name in (column.key, column.title)}
     if sort and sort.lower() not in names:
-        titles = dict.fromkeys(column.title for board in boards for column in board.columns)
+        titles = dict.fromkeys(column.title for column in columns)
         raise UsageError(f"unknown column {sort!r}; {suggest_names(sort, [*titles, *names])}")
 
 
@@ -106,14 +105,14 @@ def _collect_boards(runs: list[Path], published: bool, supplement: bool, subset:
 
     own: list[Board] = []
     files: list[Board] = []
-    suites: dict[str, None] = {}
+    suites: list[str] = []
     for path in runs:
         suite, boards, is_run = _suite_and_boards_of(path, subset)
-        suites[suite] = None
+        suites.append(suite)
         (own if is_run else files).extend(boards)
     printed: list[Board] = []
     if published or supplement:
-        for name in suites or SUITES:  # the tables of a benchmark say nothing of another one
+        for name in dict.fromkeys(suites) or SUITES:  # the tables of a benchmark say nothing of another one
             tables = SUITES[name].published if name in SUITES else None
             printed += tables(supplement) if tables is not None else ()
             if name in suites and tables is None:
@@ -144,10 +143,7 @@ def _print_board_in_parts(board: Board, sort: str) -> None:
     from revisit.report.leaderboards import title_with_arrow
     from revisit.results.leaderboards import sort_rows_best_first
 
-    typer.echo(
-        f"{console.without_control_characters(board.title)}\nprotocol: "
-        f"{console.without_control_characters(board.protocol)}"
-    )
+    console.print_lines(board.title, f"protocol: {board.protocol}")
     rows = sort_rows_best_first(board, sort)
     filled = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
@@ -157,9 +153,5 @@ def _print_board_in_parts(board: Board, sort: str) -> None:
     for column in board.columns:
         if column not in filled:
             reasons = "; ".join(sorted({part for row in rows for part in row.cell(column).reason.split("; ") if part}))
-            typer.echo(
-                f"no value: {column.title}{f' ({console.without_control_characters(reasons)})' if reasons else ''}"
-            )
-    if board.note:
-        typer.echo(console.without_control_characters(board.note))
-    typer.echo()
+            console.print_lines(f"no value: {column.title}{f' ({reasons})' if reasons else ''}")
+    console.print_lines(*filter(None, [board.note]), "")

@@ -22,8 +22,5 @@ def list_(
     if kind not in KINDS:
         raise UsageError(f"there is no list {kind!r}; {suggest_names(kind, KINDS)}")
     rows = catalog.list_rows_of_kind(kind)
-    if json:
-        console.print_json(rows)
-    elif rows:
-        columns = list(rows[0])
-        console.print_table(columns, [[str(row[column]) for column in columns] for row in rows])
+    cells = [list(map(str, row.values())) for row in rows]
+    console.print_json_or_table(rows, list(rows[0]), cells, json)

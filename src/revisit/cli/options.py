@@ -13,9 +13,7 @@ RUNS = typer.Argument(metavar="RUN", help="Run directories.")
 
 SOURCE = typer.Argument(help="A folder of videos, a manifest.jsonl, or a benchmark's dataset folder.")
 SUITE = typer.Option("auto", help="Suite of the source; auto recognises it by its layout.")
-SET = typer.Option(
-    "lite", "--set", metavar="SET", help="Observer set: a name from `revisit list sets`, or a YAML file."
-)
+SET = typer.Option("lite", "--set", metavar="SET", help="Observer set: a name of `revisit list sets`, or a YAML file.")
 PROTOCOL = typer.Option(None, help="Protocol of the suite; its first one by default.")
 
 
@@ -44,14 +42,8 @@ ROOT = typer.Option([], "--root", help="A further folder that paths in the manif
 OPTION = typer.Option(
     [], "--option", metavar="NAME=VALUE", help="An option of the suite (repeatable); `revisit show SUITE` lists them."
 )
-LAYOUT = typer.Option(
-    "",
-    metavar="PATTERN",
-    help="Which part of a path is what, such as '{scene}/{model}.mp4'; also {seed}, {step} and *.",
-)
-REFERENCE = typer.Option(
-    None, metavar="DIR", help="Folder with the true videos, where they lie elsewhere, by their scenes' names."
-)
+LAYOUT = typer.Option("", metavar="PATTERN", help="Parts of paths: '{scene}/{model}.mp4', also {seed}, {step} and *.")
+REFERENCE = typer.Option(None, metavar="DIR", help="Folder with the true videos, by their scenes' names.")
 PARAM = typer.Option(
     [],
     "--param",
@@ -62,9 +54,7 @@ PARAM = typer.Option(
 EXECUTOR = typer.Option("local", help="Who observes the clips: local (processes of this machine) or ray (a cluster).")
 ADDRESS = typer.Option("", help="Address of the Ray cluster, such as auto or ray://host:10001; a new one by default.")
 TRUTH = typer.Option(True, "--truth/--no-truth", help="Score each reference, too, as a row of its own.")
-JUDGE = typer.Option(
-    "", help="Judge that answers questions about clips: a judge file (YAML), the url of a server, or recorded answers."
-)
+JUDGE = typer.Option("", help="Who answers questions on clips: a judge file (YAML), url or recorded answers.")
 ONLY = typer.Option([], help="Only these subsets, conditions or samples (repeatable, or separated by commas).")
 JOB_OPTION = typer.Option([], "--option", metavar="NAME=VALUE", help="An option of the jobs of the suite (repeatable).")
 WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")

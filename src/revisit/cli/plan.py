@@ -50,9 +50,8 @@ def plan(
     missing = [key for key in work.tasks if key not in cache]
     takes = forecast_work(work, missing, cache, workers)
     if json:
-        forecast_rows = {"judge": asdict(asking)} if asking else {}
-        facts = {"evidence": len(work.tasks), "missing": len(missing), "forecast": asdict(takes), **forecast_rows}
-        console.print_json({**work.as_json(), **facts})
+        facts = {"evidence": len(work.tasks), "missing": len(missing), "forecast": asdict(takes)}
+        console.print_json({**work.as_json(), **facts, **({"judge": asdict(asking)} if asking else {})})
         return
     models = Counter(case.model for case in work.cases)
     console.print_table(["model", "cases"], [[model, str(n)] for model, n in sorted(models.items())])
@@ -65,24 +64,20 @@ def plan(
         f"{observed_by_sets_text(work.as_json())}: {count_and_noun(len(work.cases), 'case')} x "
         f"{len(work.metrics)} metrics; {count_and_noun(takes.clips, 'clip')} to decode, once each"
     )
-    if missing_here := work.availability.missing_observers_sentence:
-        console.print_to_stderr(missing_here)
-    console.print_to_stderr(*_forecast_sentences(takes))
+    console.print_to_stderr(*filter(None, [work.availability.missing_observers_sentence]), *_forecast_sentences(takes))
     if asking and selection:
-        console.print_to_stderr(
-            idle_judge_warning(work) or f"judge {selection.judge.facts.get('model')}: {asking.as_sentence()}"
-        )
+        usage = f"judge {selection.judge.facts.get('model')}: {asking.as_sentence()}"
+        console.print_to_stderr(idle_judge_warning(work) or usage)
         if asking.exceeds(selection.settings.budget):
             console.print_to_stderr("that is more than the judge's budget: the run will stop there, and can be resumed")
     clips = [case.id for case in work.cases if not case.truth]  # the truth has no reference, nor needs one
     reasons = Counter(reason for id in clips for reason in {*work.wanted[id].absent.values()})
     for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], str(one[0]))):
         console.print_to_stderr(f"{count} of {count_and_noun(len(clips), 'clip')}: {reason}")
-    console.print_to_stderr(*(f"note: {remark}" for remark in work.remarks))
+    console.print_notes(*work.remarks)
     console.print_to_stderr(*(f"unreadable: {name}: {why}" for name, why in work.unreadable.items()))
-    console.print_to_stderr(
-        *(f"{'missing' if entry.missing else 'rejected'}: {entry.id}: {entry.reason}" for entry in work.rejected)
-    )
+    for entry in work.rejected:
+        console.print_to_stderr(f"{'missing' if entry.missing else 'rejected'}: {entry.id}: {entry.reason}")
 
 
 def _forecast_sentences(takes: WorkForecast) -> list[str]:
@@ -97,10 +92,9 @@ def _forecast_sentences(takes: WorkForecast) -> list[str]:
     guess = f"; never ran here, and guessed: {', '.join(takes.guessed)}" if takes.guessed else ""
     free = "" if takes.memory_free is None else f" of {format_size(round(takes.memory_free))} free"
     temporary = f"; {format_size(round(takes.temporary))} of temporary files" if takes.temporary else ""
+    wall, processor = map(_rounded_duration_text, (takes.wall_seconds, takes.processor_seconds))
     sentences = [
-        f"time: about {_rounded_duration_text(takes.wall_seconds)} with {workers} "
-        f"({_rounded_duration_text(takes.processor_seconds)} of one "
-        f"processor), by earlier runs here{size}{guess}",
+        f"time: about {wall} with {workers} ({processor} of one processor), by earlier runs here{size}{guess}",
         f"memory: about {format_size(round(takes.memory))}{free}",
         f"disk: about {format_size(round(takes.disk))} of {format_size(round(takes.disk_free))} free{temporary}",
     ]

@@ -20,20 +20,11 @@ WITH = typer.Option(
     "--with",
     help="da3, vggt, vggt-omega, mapanything, vipe, pycolmap, odometry (built in), or a command with {video}, {npz}.",
 )
-PYTHON = typer.Option(
-    sys.executable,
-    "--python",
-    help="The Python interpreter that has the estimator.",
-    show_default="the one that runs Revisit",
-)
+PYTHON = typer.Option(sys.executable, "--python", help="Python with the estimator.", show_default="that of Revisit")
 MODEL = typer.Option("", help="Checkpoint or, for vipe, pipeline; the authors' recommendation by default.")
 DEVICE = typer.Option("", help="cuda, cuda:1 or cpu, for the estimator; a GPU where there is one by default.")
-FRAMES = typer.Option(
-    None, min=2, help="At most this many frames per clip, evenly spread; all by default (pycolmap 120)."
-)
-CONVENTION = typer.Option(
-    "auto", help="Pose convention of your own command: w2c, c2w, or auto to find out from its depth."
-)
+FRAMES = typer.Option(None, min=2, help="Most frames per clip, evenly spread; all by default (pycolmap 120).")
+CONVENTION = typer.Option("auto", help="Pose convention of your command: w2c, c2w, or auto to find out from its depth.")
 TIMEOUT = typer.Option(None, min=1, help="Time limit per clip in seconds.")
 ODOMETRY_WORKERS = typer.Option(None, "--workers", help="Number of processes of the built-in odometry.")
 
@@ -64,14 +55,12 @@ def poses(
     from revisit.engine.request import Request
     from revisit.posing.tasks import write_missing_pose_files
 
-    request = Request.from_options(
-        source, suite, "lite", None, ["camera_path"], limit, "auto", root, option, truth=False
-    )
+    asks = ["camera_path"]
+    request = Request.from_options(source, suite, "lite", None, asks, limit, "auto", root, option, truth=False)
     estimator = make_pose_estimator(with_, python, model, device, frames, convention, timeout, workers)
     tasks = make_pose_tasks(request, out, first)
-    outcome = write_missing_pose_files(
-        tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed")
-    )
+    count = None if quiet or json else console.Counter("posed")
+    outcome = write_missing_pose_files(tasks, estimator, fresh=fresh, tell=count)
     if json:
         console.print_json(asdict(outcome))
     else:

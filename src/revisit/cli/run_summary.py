@@ -14,21 +14,11 @@ from typing import Any
 
 import typer
 
-from revisit.cli.console import print_first_lines_to_stderr, print_table, print_to_stderr, without_control_characters
+from revisit.cli.console import print_first_lines_to_stderr, print_lines, print_table, print_to_stderr
 from revisit.core.cases import clip_title
 from revisit.core.grouping import group_items
-from revisit.core.text import count_and_noun, join_names
-from revisit.results import Cell
-from revisit.results.display import (
-    FEW_SCENES,
-    HELD_TITLE,
-    cell_text,
-    direction_arrow,
-    number_text,
-    reason_title,
-    score_title_with_arrow,
-    stand_in_suffix_text,
-)
+from revisit.core.text import count_and_noun, join_names, printable_text
+from revisit.results import Cell, display
 from revisit.results.funnel import count_testable_and_all
 from revisit.results.look_away_counts import ASK
 
@@ -68,9 +58,8 @@ def print_run_summary(content: Mapping[str, Any], show_all: bool = False, folder
     print_diagnoses(content.get("diagnosis") or {})
     if show_all:
         _print_unscored_reasons(content)
-    print_first_lines_to_stderr(
-        [f"note: {remark}" for remark in content.get("notes", [])], 5, "more notes; see summary.json"
-    )
+    remarks = [f"note: {remark}" for remark in content.get("notes", [])]
+    print_first_lines_to_stderr(remarks, 5, "more notes; see summary.json")
     _print_rejected_and_failed(content)
     if not show_all:
         unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
@@ -86,12 +75,9 @@ def _all_clips_failed(content: Mapping[str, Any]) -> bool:
 
 def _print_rejected_and_failed(content: Mapping[str, Any]) -> None:
     """Print why entries were refused and what failed, a line per reason."""
-    print_to_stderr(
-        *(
-            f"{'missing' if entry.get('missing') else 'rejected'}: {clip_title(entry['id'])}: {entry['reason']}"
-            for entry in content["rejected"][:10]
-        )
-    )
+    for entry in content["rejected"][:10]:
+        word = "missing" if entry.get("missing") else "rejected"
+        print_to_stderr(f"{word}: {clip_title(entry['id'])}: {entry['reason']}")
     failed = list(group_items(content["failed"], lambda entry: entry["reason"]).items())
     for reason, entries in failed[:10]:  # a metric that fails everywhere is one line
         further = f" and {count_and_noun(len(entries) - 1, 'more clip')}" if len(entries) > 1 else ""
@@ -127,7 +113,7 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any], folder
     lines += [*notes[: max(1, LINES - len(lines) - len(last))], *last]
     indent = max((len(name) for name, _ in lines), default=0) + 2
     for name, sentence in lines:
-        typer.echo(_wrap_on_terminal(without_control_characters(f"{name:{indent}}{sentence}"), indent))
+        typer.echo(_wrap_on_terminal(printable_text(f"{name:{indent}}{sentence}"), indent))
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
     if answers or counts:
         _print_score_table(*_verdict_table(answers, content, counts))
@@ -150,14 +136,15 @@ def _verdict_table(
         away_heads = ["looks away", "comes back"]
         away = {model: _look_away_texts(counts["models"].get(model)) for model in models}
     else:
-        away = {model: [text] for model, text in _testable_clip_texts(models).items()}
-        away_heads = ["testable clips"] if away else []
+        testable = _testable_clip_texts(models)
+        away_heads = ["testable clips"] if testable else []
+        away = {model: [testable[model]] if testable else [] for model in models}
 
     def model_rows(interval: bool) -> list[list[str]]:
         table_rows = []
         for model, entry in models.items():
             texts = [text for column in columns for text in column.cell_texts(model, entry, interval)]
-            table_rows.append([_model_heading(model, entry), *(away[model] if away else []), *texts])
+            table_rows.append([_model_heading(model, entry), *away[model], *texts])
         if any(column.truth for column in columns):
             texts = [text for column in columns for text in column.truth_cell_texts(interval)]
             table_rows.append([_truth_heading(content["truth"]), *([""] * len(away_heads)), *texts])
@@ -165,8 +152,8 @@ def _verdict_table(
 
     heads = [MEAN, *away_heads]
     for column, answer in zip(columns, answers, strict=True):
-        mark = stand_in_suffix_text(content["metrics"].get(answer["metric"], {}))
-        heads.append(score_title_with_arrow(answer.get("score") or answer["metric"]) + mark)
+        mark = display.stand_in_suffix_text(content["metrics"].get(answer["metric"], {}))
+        heads.append(display.score_title_with_arrow(answer.get("score") or answer["metric"]) + mark)
         heads += [f"on the {answer['clips']} clips that all have"] if column.has_common else []
     wide = model_rows(interval=True)
     lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
@@ -208,7 +195,7 @@ class _QuestionColumn:
     def cell_texts(self, model: str, entry: Mapping[str, Any], interval: bool) -> list[str]:
         own = score_cell_text(entry.get(self.kind, {}).get(self.metric, {"n": 0, "of": 0}))
         text = _cell_text_with_mark(self.cells[model], interval) if model in self.cells else own
-        beside = number_text(self.common[model].mean) if model in self.common else ""
+        beside = display.number_text(self.common[model].mean) if model in self.common else ""
         return [text, beside] if self.has_common else [text]
 
     def truth_cell_texts(self, interval: bool) -> list[str]:
@@ -263,9 +250,8 @@ def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
             for kind, n in score.get("unscored", {}).items():
                 clips_by_kind[kind][id] += n
     for kind, counts in sorted(clips_by_kind.items()):
-        print_to_stderr(
-            f"unscored, {reason_title(kind)}: {join_names([f'{id} {n}' for id, n in counts.items()], NAMED)}"
-        )
+        metrics = join_names([f"{id} {n}" for id, n in counts.items()], NAMED)
+        print_to_stderr(f"unscored, {display.reason_title(kind)}: {metrics}")
     reasons = content["not_asked"]
     for reason, ids in sorted(group_items(reasons, reasons.__getitem__).items()):
         print_to_stderr(f"not asked: {join_names(ids, NAMED)}: {reason}")
@@ -273,7 +259,7 @@ def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
 
 def print_suite_table(extra: Mapping[str, Any]) -> None:
     """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
-    typer.echo(without_control_characters(f"{extra['title']} ({extra['note']})"))
+    print_lines(f"{extra['title']} ({extra['note']})")
     rows = [[row["name"], *map(score_cell_text, row["cells"])] for row in extra["rows"] if not row.get("detail")]
     _print_score_table(["", *extra["columns"]], rows)
 
@@ -290,10 +276,10 @@ def _metric_score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -
     """A row per metric, as measured, and below it one held to the truth, where these are other numbers."""
     rows = []
     for id, column in columns.items():
-        for kind, named in (("scores", ""), ("held", HELD_TITLE)):
+        for kind, named in (("scores", ""), ("held", display.HELD_TITLE)):
             if kind == "scores" or any(id in entry.get(kind, {}) for entry in entries.values()):
-                title = f"{column['title']}{named}{stand_in_suffix_text(column)}"
-                head = f"{title} {direction_arrow(column['higher_is_better'])}".rstrip()
+                title = f"{column['title']}{named}{display.stand_in_suffix_text(column)}"
+                head = f"{title} {display.direction_arrow(column['higher_is_better'])}".rstrip()
                 contents = [entry.get(kind, {}).get(id) for entry in entries.values()]
                 rows.append([head, *("" if content is None else score_cell_text(content) for content in contents)])
     return rows
@@ -311,23 +297,20 @@ def print_diagnoses(content: Mapping[str, Any]) -> None:
 def print_file_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
     """Print what was noticed about files, a line each, for the first ten."""
     names = {case["digest"]: case["id"] for case in plan["cases"]}
-    lines = [
-        f"note: {clip_title(names.get(clip, clip[:12]))}: {note}"
-        for clip, clip_notes in notes_by_clip.items()
-        for note in clip_notes
-    ]
+    pairs = [(names.get(clip, clip[:12]), note) for clip, notes in notes_by_clip.items() for note in notes]
+    lines = [f"note: {clip_title(name)}: {note}" for name, note in pairs]
     print_first_lines_to_stderr(lines, 10, "more notes; see run.json")
 
 
 def _cell_text_with_mark(cell: Cell, interval: bool = True) -> str:
     """The text of a cell; a mark says that scenes are too few, which stands below the table once."""
-    return cell_text(cell, interval).replace(f"; {FEW_SCENES})", f"){FEW_MARK}")
+    return display.cell_text(cell, interval).replace(f"; {display.FEW_SCENES})", f"){FEW_MARK}")
 
 
 def _print_score_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print_table(columns, rows, numbers=True)
     if any(cell.endswith(f"){FEW_MARK}") for row in rows for cell in row):
-        typer.echo(f"{FEW_MARK} {FEW_SCENES}: no interval")
+        typer.echo(f"{FEW_MARK} {display.FEW_SCENES}: no interval")
 
 
 def score_cell_text(content: Mapping[str, Any] | str) -> str:

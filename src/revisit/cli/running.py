@@ -21,16 +21,10 @@ def run_evaluation(request: Request, out: Path, *, quiet: bool = False, command:
 
     limit = cache_limit_bytes_from_environment()
     command = command or shlex.join(["revisit", *sys.argv[1:]])
-    note = (lambda _: None) if quiet else (lambda remark: console.print_to_stderr(f"note: {remark}"))
+    note = (lambda _: None) if quiet else console.print_notes
+    display = console.make_progress_display(quiet)
     with console.exit_on_interrupt():
-        run = request.run(
-            out,
-            note,
-            console.print_to_stderr,
-            progress=console.make_progress_display(quiet),
-            command=command,
-            **settings,
-        )
+        run = request.run(out, note, console.print_to_stderr, progress=display, command=command, **settings)
     if limit is not None and (over := cache_over_limit_warning(cache_root(), limit)):
         note(over)
     return run
@@ -50,11 +44,8 @@ def write_report_and_print_summary(
         from revisit.cli.run_summary import print_file_notes, print_run_summary
 
         printed = () if quiet else run.plan["remarks"]  # before the work
-        print_run_summary(
-            {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in printed]},
-            show_all,
-            run.path,
-        )
+        notes = [note for note in run.summary.get("notes", ()) if note not in printed]
+        print_run_summary({**run.summary, "notes": notes}, show_all, run.path)
         print_file_notes(run.plan, run.facts["notes"])
     if report:
         console.print_to_stderr(f"report: {page}")

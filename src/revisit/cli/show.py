@@ -16,17 +16,11 @@ HEADS = ["model", "category", "view from", "camera", "backbone", "parameters", "
 
 def show(
     ctx: typer.Context,
-    things: list[str] = typer.Argument(
-        None, metavar="RUN|ID", help="A run directory, or the id of something that `revisit list` shows."
-    ),
+    things: list[str] = typer.Argument(None, metavar="RUN|ID", help="A run, or an id that `revisit list` shows."),
     show_all: bool = ALL,
     bibtex: bool = flag_option("--bibtex", "Citations of what runs used: benchmark, metrics, networks."),
-    models: bool = flag_option(
-        "--models", "Facts of models, as stated and as measured in runs; without a run, all published."
-    ),
-    facts: Path = typer.Option(
-        None, metavar="YAML", help="With --models: a file of facts; models.yaml beside the run by default."
-    ),
+    models: bool = flag_option("--models", "Facts of models, as stated and measured; without a run, all published."),
+    facts: Path = typer.Option(None, metavar="YAML", help="With --models: facts; the run's models.yaml by default."),
     out: Path = out_option("With --bibtex: write to this file instead of the screen."),
     json: bool = JSON,
 ) -> None:
@@ -38,13 +32,14 @@ def show(
     from revisit import catalog
     from revisit.core import UsageError
 
+    runs = [Path(thing) for thing in things or ()]
     if bibtex:
         refuse_other_parameters(ctx, ("things", "bibtex", "out", "json"), "--bibtex")
-        _print_citations([Path(thing) for thing in things or ()], out, json)
+        _print_citations(runs, out, json)
     elif models:
         refuse_other_parameters(ctx, ("things", "models", "facts", "json"), "--models")
-        _print_model_facts([Path(thing) for thing in things or ()], facts, json)
-    elif len(things or ()) != 1:
+        _print_model_facts(runs, facts, json)
+    elif len(runs) != 1:
         raise UsageError("show takes one run or one id; only --bibtex and --models take several runs")
     elif _means_run_directory(things[0]):
         refuse_other_parameters(ctx, ("things", "show_all", "json"), "the verdict of a run")
@@ -99,13 +94,12 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
         for key, uses in citations_of_run(run).items():
             uses_by_entry[key] = list(dict.fromkeys([*uses_by_entry.get(key, []), *uses]))
         if judge := run.facts["protocol"].get("judge"):
-            console.print_to_stderr(
-                f"{path} was judged by {judge.get('model') or judge}: cite that model as its authors ask"
-            )
+            name = judge.get("model") or judge
+            console.print_to_stderr(f"{path} was judged by {name}: cite that model as its authors ask")
     if json:
         console.print_json(uses_by_entry)
-        return
-    console.write_or_print(bibtex_text(uses_by_entry), out)
+    else:
+        console.write_or_print(bibtex_text(uses_by_entry), out)
 
 
 def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> None:
@@ -122,10 +116,9 @@ def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> N
             clips.setdefault(model, properties_of_first_readable_clip(results.cases[:3]))
     if not runs:
         clips = dict.fromkeys(facts.facts if file else published_model_facts().facts)
-    if json:
-        console.print_json({name: {**facts.facts_of(name), "measured": clip} for name, clip in clips.items()})
-        return
-    console.print_table(HEADS, [[name, *_model_fact_cells(facts.facts_of(name), clip)] for name, clip in clips.items()])
+    content = {name: {**facts.facts_of(name), "measured": clip} for name, clip in clips.items()}
+    cells = [[name, *_model_fact_cells(facts.facts_of(name), clip)] for name, clip in clips.items()]
+    console.print_json_or_table(content, HEADS, cells, json)
 
 
 def _model_fact_cells(facts: Mapping[str, Any], clip: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ from revisit.cli import console
 from revisit.cli.options import JSON, flag_option, metric_option, out_option
 
 if TYPE_CHECKING:
-    from revisit.results.leaderboards import Board
+    from revisit.results.leaderboards import Board, BoardRow
+    from revisit.results.model_facts import ModelFacts
 
 FORMATS = ("markdown", "latex", "csv")
 
@@ -24,7 +26,7 @@ def table(
     by: str = typer.Option("", help="Best and second within groups of models: a fact of models.yaml."),
     sort: str = typer.Option("", help="Column to sort by; the better ones come first."),
     measured: bool = flag_option(
-        "--measured", "Scores as they were measured, not held to the truth: a reset may then look best."
+        "--measured", "Scores as measured, not held to the truth: a reset may then look best."
     ),
     cost: bool = flag_option("--cost", "With what generating a clip costs, where models.yaml says it."),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
@@ -35,12 +37,16 @@ def table(
     from revisit.core import UsageError, import_registering_modules
     from revisit.report import leaderboards as text
     from revisit.results.display import BEST_RULE
+    from revisit.results.model_facts import load_model_facts
 
     import_registering_modules()
     if table_format not in FORMATS:
         raise UsageError(f"there is no format {table_format!r}; there are {', '.join(FORMATS)}")
-    boards = _group_rows_by_model_fact(_boards_of_runs(runs, metric, measured), by, runs, models)
-    boards = _add_cost_columns(boards, runs, models) if cost else boards
+    boards = _boards_of_runs(runs, metric, measured)
+    if by or cost:
+        model_facts = load_model_facts(runs, models)
+        boards = _group_rows_by_model_fact(boards, by, model_facts) if by else boards
+        boards = _add_cost_columns(boards, model_facts) if cost else boards
     if json:
         console.print_json([board.as_json() for board in boards])
         return
@@ -54,13 +60,7 @@ def table(
 
 def _boards_of_runs(runs: list[Path], metric: list[str], measured: bool) -> list[Board]:
     from revisit.core import UsageError
-    from revisit.results.leaderboards import (
-        RunFacts,
-        board_column_of_score,
-        board_of_run,
-        headline_score_ids,
-        join_comparable_boards,
-    )
+    from revisit.results import leaderboards
     from revisit.results.metric_names import resolve_score_ids
     from revisit.results.run import Run
     from revisit.results.score_names import strip_held_suffix
@@ -70,39 +70,29 @@ def _boards_of_runs(runs: list[Path], metric: list[str], measured: bool) -> list
         run = Run(path)
         facts = run.facts
         named = resolve_score_ids(metric, list(facts["protocol"]["metrics"]), path, facts["suite"])
-        ids = named or headline_score_ids(run.results, facts["suite"])
+        ids = named or leaderboards.headline_score_ids(run.results, facts["suite"])
         columns = list(dict.fromkeys(map(strip_held_suffix, ids))) if measured else ids
         if not columns:
             raise UsageError(f"{path} has no score of what its suite asks; name columns with --metric")
-        details = RunFacts(path.resolve().name, facts, run.plan, run.results, run.summary)
-        boards.append(board_of_run(details, [board_column_of_score(name) for name in columns]))
-    return join_comparable_boards(boards)
+        details = leaderboards.RunFacts(path.resolve().name, facts, run.plan, run.results, run.summary)
+        boards.append(leaderboards.board_of_run(details, list(map(leaderboards.board_column_of_score, columns))))
+    return leaderboards.join_comparable_boards(boards)
 
 
-def _group_rows_by_model_fact(boards: list[Board], by: str, runs: list[Path], models: Path | None) -> list[Board]:
+def _group_rows_by_model_fact(boards: list[Board], by: str, model_facts: ModelFacts) -> list[Board]:
     """Rows in groups by a fact of their models."""
-    if not by:
-        return boards
-    from dataclasses import replace
-
-    from revisit.results.model_facts import load_model_facts
-
-    model_facts = load_model_facts(runs, models)
     return [
         replace(board, rows=tuple(replace(row, group=model_facts.group_name(row.model, by)) for row in board.rows))
         for board in boards
     ]
 
 
-def _add_cost_columns(boards: list[Board], runs: list[Path], models: Path | None) -> list[Board]:
+def _add_cost_columns(boards: list[Board], model_facts: ModelFacts) -> list[Board]:
     """Boards with columns of what generating costs, of which less is better."""
-    from dataclasses import replace
-
     from revisit.core import UsageError
-    from revisit.results.leaderboards import BoardColumn, BoardRow, cell_without_counts
-    from revisit.results.model_facts import COSTS, load_model_facts
+    from revisit.results.leaderboards import BoardColumn, cell_without_counts
+    from revisit.results.model_facts import COSTS
 
-    model_facts = load_model_facts(runs, models)
     rows = [row for board in boards for row in board.rows]
     names = [name for name in COSTS if any(model_facts.cost_number(row.model, name) is not None for row in rows)]
     if not names:

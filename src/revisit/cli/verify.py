@@ -26,14 +26,10 @@ def verify(
     else:
         compared = [spread for spread in spreads if spread.clips]
         rows = [
-            (
-                spread.question,
-                str(spread.clips),
-                f"{spread.largest:.2g}",
-                f"{spread.tolerance:g}",
-                "kept" if spread.is_within_tolerance else "BEYOND",
-            )
-            for spread in sorted(compared, key=lambda spread: spread.is_within_tolerance)
+            [one.question, str(one.clips), f"{one.largest:.2g}", f"{one.tolerance:g}", kept]
+            for kept, is_kept in (("BEYOND", False), ("kept", True))
+            for one in compared
+            if one.is_within_tolerance == is_kept
         ]
         console.print_table(("question", "clips", "largest difference", "tolerance", ""), rows, numbers=True)
         beyond = [spread.question for spread in compared if not spread.is_within_tolerance]
@@ -41,11 +37,8 @@ def verify(
         if changed:
             console.print_to_stderr(f"newer than the stored scores, and not compared: {', '.join(changed)}")
         console.print_to_stderr(f"no tolerance on the card, and not compared: {', '.join(NOT_COMPARED)}")
-        if beyond:
-            console.print_to_stderr(f"{len(beyond)} of {len(compared)} are beyond their tolerance: {', '.join(beyond)}")
-        else:
-            console.print_to_stderr(
-                f"all {len(compared)} metrics and gates that can be compared are within their tolerance"
-            )
+        faults = f"{len(beyond)} of {len(compared)} are beyond their tolerance: {', '.join(beyond)}"
+        within = f"all {len(compared)} metrics and gates that can be compared are within their tolerance"
+        console.print_to_stderr(faults if beyond else within)
     if any(not spread.is_within_tolerance for spread in spreads) or not any(spread.clips for spread in spreads):
         raise typer.Exit(1)

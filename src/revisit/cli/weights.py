@@ -15,15 +15,11 @@ from revisit.cli.options import JSON, flag_option, metric_option
 
 app = Commands("List, fetch and verify the weights of networks.")
 IDS = typer.Argument(None, help="Ids from `revisit weights list`; by default those chosen by the options.")
-SET = typer.Option(
-    "", "--set", metavar="SET", help="Weights of an observer set: a name from `revisit list sets`, or a YAML file."
-)
+SET = typer.Option("", "--set", metavar="SET", help="Weights of an observer set, by name or as a YAML file.")
 SUITE = typer.Option("", "--suite", help="Weights that a suite's metrics need, in the set (small by default).")
 METRIC = metric_option("Weights that these metrics need, in the set (small by default)")
 DEFAULT_SET = "small"
-STALE_EVIDENCE = (
-    "evidence made with damaged files is still in the cache; to remove all of it: revisit cache prune --all"
-)
+STALE_EVIDENCE = "evidence made with damaged files stays in the cache; to remove all of it: revisit cache prune --all"
 
 
 def select_weights_ids(
@@ -62,29 +58,15 @@ def list_weights(
     from revisit.engine.availability import group_observers_by_weights
     from revisit.weights.pull import forecast_pull
 
-    users = group_observers_by_weights()
-    rows = [
-        weights_facts(name, users) for name in select_weights_ids(ids, observer_set, suite, metric, everything=True)
-    ]
-    if json:
-        console.print_json(rows)
-        return
-    cells = [
-        [
-            row["id"],
-            row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)",
-            decimal_size_text(row["size"]),
-            row["licence"],
-            ", ".join(row["sets"]),
-            ", ".join(row["used_by"]),
-        ]
-        for row in rows
-    ]
-    console.print_table(["id", "state", "size", "licence", "sets", "used by"], cells)
+    users, names = group_observers_by_weights(), select_weights_ids(ids, observer_set, suite, metric, everything=True)
+    rows, cells = [weights_facts(name, users) for name in names], []
+    for row in rows:
+        state = row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)"
+        lists = [", ".join(row[name]) for name in ("sets", "used_by")]
+        cells.append([row["id"], state, decimal_size_text(row["size"]), row["licence"], *lists])
+    console.print_json_or_table(rows, ["id", "state", "size", "licence", "sets", "used by"], cells, json)
     installed = sum(row["state"] in ("here", "by hand") for row in rows)
-    console.print_to_stderr(
-        f"{installed} of {len(rows)} installed; {total_download_text(forecast_pull([row['id'] for row in rows]))}"
-    )
+    console.print_to_stderr(f"{installed} of {len(rows)} installed; {total_download_text(forecast_pull(names))}")
 
 
 def weights_facts(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
@@ -97,9 +79,7 @@ def weights_facts(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
         "id": name,
         "title": one.title,
         "state": "gated" if one.gated and local.state == "missing" else local.state,
-        "path": str(local.first_file)
-        if not isinstance(local, str)
-        else str(weights_root() / name / one.files[0].becomes),
+        "path": str(weights_root() / name / one.files[0].becomes if isinstance(local, str) else local.first_file),
         "size": one.size,
         "sha256": source_digest(one),
         "licence": one.licence,
@@ -124,40 +104,30 @@ def pull(
     json: bool = JSON,
 ) -> None:
     """Fetch weights, verify them by digest and convert them once."""
-    from revisit.weights.pull import forecast_pull
-    from revisit.weights.pull import pull_weights as fetch
+    from revisit.weights.pull import forecast_pull, pull_weights
 
     names = select_weights_ids(ids, observer_set, suite, metric, everything=False)
     if dry_run:
         rows = forecast_pull(names, again=again)
-        if json:
-            console.print_json(rows)
-            return
-        console.print_table(
-            ["id", "state", "to fetch", "licence", "from"],
-            [[r["id"], r["state"], download_size_text(r), r["licence"], r["source"]] for r in rows],
-        )
+        cells = [[row["id"], row["state"], download_size_text(row), row["licence"], row["source"]] for row in rows]
+        console.print_json_or_table(rows, ["id", "state", "to fetch", "licence", "from"], cells, json)
         console.print_to_stderr(total_download_text(rows))
         return
     bar = Transfer()
     started = time.monotonic()
     with console.exit_on_interrupt(), closing(bar):
-        outcomes = fetch(names, offline=offline, again=again, progress=bar, say=bar.print_line)
+        outcomes = pull_weights(names, offline=offline, again=again, progress=bar, say=bar.print_line)
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+    console.print_to_stderr(*(f"revisit: {outcome.said}" for outcome in failed))
     if json:
         console.print_json([outcome.__dict__ for outcome in outcomes])
-    for outcome in outcomes:
-        if outcome.state == "failed":
-            console.print_to_stderr(f"revisit: {outcome.said}")
-    failed = [outcome.exit_code for outcome in outcomes if outcome.state == "failed"]
-    if not json:
+    else:
         count = sum(outcome.state == "pulled" for outcome in outcomes)
-        console.print_to_stderr(
-            f"{count} pulled, {len(outcomes) - count - len(failed)} already installed, {len(failed)} failed in "
-            f"{time.monotonic() - started:.0f} s"
-        )
+        counts = f"{count} pulled, {len(outcomes) - count - len(failed)} already installed, {len(failed)} failed"
+        console.print_to_stderr(f"{counts} in {time.monotonic() - started:.0f} s")
     if replaced := [outcome.id for outcome in outcomes if outcome.mended]:
         console.print_to_stderr(f"replaced damaged files: {', '.join(replaced)}; {STALE_EVIDENCE}")
-    raise typer.Exit(min(failed) if failed else 0)
+    raise typer.Exit(min((outcome.exit_code for outcome in failed), default=0))
 
 
 @app.command()
@@ -166,24 +136,19 @@ def verify(
 ) -> None:
     """Compare installed weights with their digests."""
     from revisit.weights.lock import read_lock_entries
-    from revisit.weights.verify import check_local_weights as check
-    from revisit.weights.verify import ids_with_local_files
+    from revisit.weights.verify import check_local_weights, ids_with_local_files
     from revisit.weights.weights_folder import weights_root
 
-    selected = bool(ids or observer_set or suite or metric)
-    names = (
-        select_weights_ids(ids, observer_set, suite, metric, everything=False) if selected else ids_with_local_files()
-    )
-    results = [check(name) for name in names]
-    if json:
-        console.print_json([result.__dict__ for result in results])
+    if selected := bool(ids or observer_set or suite or metric):
+        names = select_weights_ids(ids, observer_set, suite, metric, everything=False)
     else:
-        console.print_table(["id", "state", "finding"], [[result.id, result.state, result.said] for result in results])
+        names = list(ids_with_local_files())
+    results = list(map(check_local_weights, names))
+    cells = [[result.id, result.state, result.said] for result in results]
+    console.print_json_or_table([result.__dict__ for result in results], ["id", "state", "finding"], cells, json)
     if not selected:
-        console.print_to_stderr(
-            f"verified what is in {weights_root()}: {len(results)} of {len(read_lock_entries())} weights that "
-            f"the lock names"
-        )
+        part = f"{len(results)} of {len(read_lock_entries())} weights that the lock names"
+        console.print_to_stderr(f"verified what is in {weights_root()}: {part}")
     states = [result.state for result in results]
     if "damaged" in states:
         console.print_to_stderr(STALE_EVIDENCE)

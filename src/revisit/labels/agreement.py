@@ -17,17 +17,7 @@ from typing import Any
 from revisit.core.grouping import group_items
 from revisit.labels.formats import SIGNS
 from revisit.labels.label import CANNOT, JUDGEABLE, Label
-from revisit.stats.agreement import (
-    Agreement,
-    Ratings,
-    agreement_with_jackknife_interval,
-    cohen_kappa,
-    fleiss_kappa,
-    gwet_ac,
-    krippendorff_alpha,
-    light_kappa,
-    most_frequent_vote,
-)
+from revisit.stats import agreement as coefficients
 from revisit.stats.intervals import wilson_interval
 
 ALL = "all"
@@ -48,12 +38,12 @@ class AgreementRow:
     decided: int  # with a majority
     split: int  # with a full tie, which is left out
     alike: float | None  # share of pairs of ratings of one thing that are the same
-    ac1: Agreement
-    ac2: Agreement | None  # where ratings have an order
-    cohen: Agreement
-    fleiss: Agreement
-    alpha: Agreement
-    alpha_ordinal: Agreement | None
+    ac1: coefficients.Agreement
+    ac2: coefficients.Agreement | None  # where ratings have an order
+    cohen: coefficients.Agreement
+    fleiss: coefficients.Agreement
+    alpha: coefficients.Agreement
+    alpha_ordinal: coefficients.Agreement | None
 
 
 @dataclass(frozen=True)
@@ -75,19 +65,16 @@ def agreement_report(labels: Sequence[Label]) -> AgreementReport:
     for task in dict.fromkeys(task for task, _ in groups):
         several = [name for kind, name in groups if kind == task and name != JUDGEABLE]
         if len(several) > 1:
-            rows.append(
-                _agreement_row(task, ALL, [one for one in rated if one.task == task and one.question != JUDGEABLE])
-            )
+            judged = [one for one in rated if one.task == task and one.question != JUDGEABLE]
+            rows.append(_agreement_row(task, ALL, judged))
     heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
     cells = group_items(rated, lambda label: (label.scene, agreement_dimension(label)))
     for (scene, dimension), some in cells.items():
         agreeing = _share_and_count_of_equal_pairs(ratings_and_scenes(some)[0])
         if agreeing is not None:
             heat[scene][dimension] = agreeing
-    order = sorted(rows, key=lambda row: (row.task, row.dimension == ALL))
-    return AgreementReport(
-        tuple(order), dict(heat), tuple(rater_qualities(labels)), len(rated), len(labels) - len(rated)
-    )
+    order = tuple(sorted(rows, key=lambda row: (row.task, row.dimension == ALL)))
+    return AgreementReport(order, dict(heat), tuple(rater_qualities(labels)), len(rated), len(labels) - len(rated))
 
 
 def agreement_dimension(label: Label) -> str:
@@ -95,7 +82,7 @@ def agreement_dimension(label: Label) -> str:
     return "failure" if label.task == "failure" else label.dimension or label.question
 
 
-def ratings_and_scenes(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
+def ratings_and_scenes(labels: Sequence[Label]) -> tuple[coefficients.Ratings, list[str]]:
     """A row per question about an item and a column per rater, and the scene of each row."""
     raters = {rater: k for k, rater in enumerate(sorted({label.rater for label in labels}))}
     rows: dict[tuple[str, str], list[Any]] = {}
@@ -104,34 +91,21 @@ def ratings_and_scenes(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
         labels = _yes_no_labels_per_kind(labels)
     for label in labels:
         key = (label.item, label.question)
-        row = rows.setdefault(key, [None] * len(raters))
-        row[raters[label.rater]] = rating_of_label(label)
         scenes[key] = label.scene
+        row = rows.setdefault(key, [None] * len(raters))
+        if label.answer not in NO_RATING:  # preferences as numbers
+            row[raters[label.rater]] = SIGNS[label.answer] if label.is_preference else label.answer
     return list(rows.values()), list(scenes.values())
-
-
-def rating_of_label(label: Label) -> Any:
-    """A label as a rating: preferences as numbers, "cannot judge" as none."""
-    if label.answer in NO_RATING:
-        return None
-    if label.is_preference:
-        return SIGNS[label.answer]
-    return label.answer
 
 
 def _yes_no_labels_per_kind(labels: Sequence[Label]) -> list[Label]:
     """A yes or no of each rater to every kind of failure that somebody named for the item."""
-    kinds_of_item: dict[str, set[str]] = defaultdict(set)
-    labels_of_rater: dict[tuple[str, str], list[Label]] = defaultdict(list)
-    for label in labels:
-        kinds_of_item[label.item].add(label.question)
-        labels_of_rater[label.item, label.rater].append(label)
     answers = []
-    for (item, _), own in labels_of_rater.items():
-        kinds = {label.question for label in own}
-        answers += [
-            replace(own[0], question=k, answer="yes" if k in kinds else "no") for k in kinds_of_item[item] - {"none"}
-        ]
+    for some in group_items(labels, lambda label: label.item).values():
+        kinds = {label.question for label in some} - {"none"}
+        for own in group_items(some, lambda label: label.rater).values():
+            named = {label.question for label in own}
+            answers += [replace(own[0], question=kind, answer="yes" if kind in named else "no") for kind in kinds]
     return answers
 
 
@@ -141,10 +115,10 @@ def _agreement_row(task: str, dimension: str, labels: Sequence[Label]) -> Agreem
     rated = [[rating for rating in row if rating is not None] for row in ratings]
     ordered = task == "pairwise" and dimension != JUDGEABLE
     agreeing = _share_and_count_of_equal_pairs(ratings)
-    most = [most_frequent_vote(row) for row in rated if row]
+    most = [coefficients.most_frequent_vote(row) for row in rated if row]
 
-    def coefficient_if_enough(coefficient: Any) -> Agreement:
-        agreement = agreement_with_jackknife_interval(coefficient, ratings, clusters)
+    def coefficient_if_enough(coefficient: Any) -> coefficients.Agreement:
+        agreement = coefficients.agreement_with_jackknife_interval(coefficient, ratings, clusters)
         return agreement if agreement.things >= FEWEST else replace(agreement, value=None, interval=None)
 
     categories = [-1, 0, 1] if ordered else None
@@ -152,15 +126,16 @@ def _agreement_row(task: str, dimension: str, labels: Sequence[Label]) -> Agreem
         task, dimension, sum(bool(row) for row in rated), sum(len(row) > 1 for row in rated), sum(map(len, rated)),
         sum(label.answer in NO_RATING for label in labels), sum(one is not None for one in most),
         sum(one is None for one in most), None if agreeing is None else agreeing[0],
-        coefficient_if_enough(partial(gwet_ac, categories=categories)),
-        coefficient_if_enough(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
-        coefficient_if_enough(light_kappa), coefficient_if_enough(fleiss_kappa),
-        coefficient_if_enough(krippendorff_alpha),
-        coefficient_if_enough(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
+        coefficient_if_enough(partial(coefficients.gwet_ac, categories=categories)),
+        coefficient_if_enough(partial(coefficients.gwet_ac, scale="ordinal", categories=categories))
+        if ordered else None,
+        coefficient_if_enough(coefficients.light_kappa), coefficient_if_enough(coefficients.fleiss_kappa),
+        coefficient_if_enough(coefficients.krippendorff_alpha),
+        coefficient_if_enough(partial(coefficients.krippendorff_alpha, scale="ordinal")) if ordered else None,
     )  # fmt: skip
 
 
-def _share_and_count_of_equal_pairs(ratings: Ratings) -> tuple[float, int] | None:
+def _share_and_count_of_equal_pairs(ratings: coefficients.Ratings) -> tuple[float, int] | None:
     """The share of pairs of ratings of one thing that are the same, and how many pairs there are."""
     equal = [a == b for row in ratings for a, b in combinations([rating for rating in row if rating is not None], 2)]
     return (sum(equal) / len(equal), len(equal)) if equal else None
@@ -197,24 +172,20 @@ def rater_qualities(labels: Sequence[Label]) -> list[Quality]:
         pairs = []
         for label in own:
             answers = answers_by_question[label.item, label.question]
-            most = most_frequent_vote(
-                [answer for who, answer in answers.items() if who != rater and answer not in NO_RATING]
-            )
+            others = [answer for who, answer in answers.items() if who != rater and answer not in NO_RATING]
+            most = coefficients.most_frequent_vote(others)
             if most is not None and label.answer not in NO_RATING:  # those are counted by themselves
                 pairs.append((label.answer, most))
         gold = [label.answer == label.right for label in own if label.right]
         took = {label.item: label.seconds for label in own if label.seconds}
-        left_choices = [
-            (label.answer == "a") != label.swapped
-            for label in own
-            if label.is_preference and label.answer in ("a", "b")
-        ]
+        sided = [label for label in own if label.is_preference and label.answer in ("a", "b")]
+        left_choices = [(label.answer == "a") != label.swapped for label in sided]
         own_answers, most_ = zip(*pairs, strict=True) if pairs else ((), ())
         rows.append(
             Quality(
                 rater, len({label.item for label in own}), len(own), statistics.median(took.values()) if took else None,
                 len(pairs), sum(a == b for a, b in pairs) / len(pairs) if pairs else None,
-                cohen_kappa(own_answers, most_), len(gold), sum(gold) / len(gold) if gold else None,
+                coefficients.cohen_kappa(own_answers, most_), len(gold), sum(gold) / len(gold) if gold else None,
                 wilson_interval(sum(gold), len(gold)),
                 sum(left_choices) / len(left_choices) if left_choices else None,
                 sum(label.answer == CANNOT for label in own) / len(own),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from revisit.core import METRICS, UsageError
@@ -21,23 +22,8 @@ from revisit.labels.items import ComparedDimension, compared_dimensions, people_
 from revisit.labels.label import CANNOT, JUDGEABLE, Label, pair_and_question
 from revisit.results import Results
 from revisit.results.display import reason_title
-from revisit.stats.agreement import (
-    agreement_with_jackknife_interval,
-    cohen_kappa,
-    gwet_ac,
-    most_frequent_vote,
-    yes_no_agreement,
-)
-from revisit.stats.alignment import (
-    Comparison,
-    WinRatios,
-    compare_win_ratios,
-    draw_fit_scenes,
-    evaluate_decisions,
-    fit_tie_region,
-    gate_judgeability,
-    spearman_of_pairs,
-)
+from revisit.stats import agreement as coefficients
+from revisit.stats import alignment
 from revisit.stats.bradley_terry import Preference, fit_bradley_terry, half_preferences_of_tie
 
 Figures = dict[str, float | None]
@@ -66,7 +52,7 @@ class Bridge:
     metric: str
     pairs: int  # with a verdict of people
     bridged: int  # of these, with a score of both clips
-    win_ratios: WinRatios | None
+    win_ratios: alignment.WinRatios | None
     rho: float | None
     fitted_on: int  # pairs of the scenes on which the tie region was fitted
     holdout_rho: float | None
@@ -106,7 +92,9 @@ def people_alignment(
     suite = results.cases[0].suite
     dimensions = {dimension.id: dimension for dimension in compared_dimensions(suite)}
     votes = majority_votes(ours)
-    notes += _sentence_on_unjudged_pairs(ours)
+    pairs = group_items((label for label in ours if label.is_preference), pair_and_question)
+    if nobody := sum(all(label.answer not in SIGNS for label in ratings) for ratings in pairs.values()):
+        notes.append(f"{nobody} of {count_and_noun(len(pairs), 'question')} about pairs: nobody could judge them")
     gate = next((gate for gate in people_settings(suite)["gates"] if results.was_asked(gate)), "")
     judged = judgeable_by_gate_and_people(results, ours, gate)
     bridges: list[Bridge] = []
@@ -116,13 +104,19 @@ def people_alignment(
         own = [label for label in ours if label.task == "pairwise" and label.question == name]
         votes_of_dimension = [vote for vote in votes if vote.dimension == name]
         judged_clips = judged if dimension.returned else {}
-        compared = [
-            _compare_metric_with_votes(results, votes_of_dimension, own, metric, judged_clips, seed)
-            for metric in metric_ids
-            if metric in results.metrics and METRICS[metric].higher_is_better is not None
-        ]
-        notes += _left_out_sentences(name, compared, metric_ids, results)
-        bridges += [one for one in compared if one.bridged]
+        left_out: list[str] = []
+        for metric in metric_ids:
+            if metric not in results.metrics:
+                notes.append(f"{name}: the run did not ask {metric}")
+            elif METRICS[metric].higher_is_better is None:
+                notes.append(f"{name}: {metric} has no better end, and cannot prefer a clip")
+            else:
+                bridge = _compare_metric_with_votes(results, votes_of_dimension, own, metric, judged_clips, seed)
+                bridges += [bridge] if bridge.bridged else []
+                left_out += [_left_out_sentence(bridge)] if bridge.left_out else []
+        notes += left_out
+        if not metric_ids:
+            notes.append(f"{name}: no metric goes with it; -m {name}=METRIC names one")
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
     triggers = _gate_agreement_by_subset(results, ours, gate)
@@ -130,19 +124,9 @@ def people_alignment(
         why = f"the gate {gate} decided none of these clips" if gate else "the run asked no gate to compare them with"
         notes.append(f"labels of the task trigger are not compared: {why}, or people are split on all of them")
     return PeopleAlignment(
-        tuple(bridges), triggers, gate, _bank_answer_agreement(ours),
-        _model_strengths_by_dimension(votes),
+        tuple(bridges), triggers, gate, _bank_answer_agreement(ours), _model_strengths_by_dimension(votes),
         sum(vote.verdict is None for vote in votes), tuple(notes),
     )  # fmt: skip
-
-
-def _sentence_on_unjudged_pairs(labels: Sequence[Label]) -> list[str]:
-    """A sentence on pairs that nobody could judge."""
-    pairs = group_items((label for label in labels if label.is_preference), pair_and_question)
-    nobody = sum(all(label.answer not in SIGNS for label in ratings) for ratings in pairs.values())
-    return (
-        [f"{nobody} of {count_and_noun(len(pairs), 'question')} about pairs: nobody could judge them"] if nobody else []
-    )
 
 
 def majority_votes(labels: Sequence[Label]) -> list[Vote]:
@@ -150,7 +134,7 @@ def majority_votes(labels: Sequence[Label]) -> list[Vote]:
     judged = (label for label in labels if label.is_preference and label.answer in SIGNS)
     votes = []
     for (case, other, dimension), ratings in group_items(judged, pair_and_question).items():
-        verdict, first = most_frequent_vote([SIGNS[label.answer] for label in ratings]), ratings[0]
+        verdict, first = coefficients.most_frequent_vote([SIGNS[label.answer] for label in ratings]), ratings[0]
         votes.append(Vote(case, other, first.model, first.other_model, dimension, first.scene, verdict))
     return votes
 
@@ -164,11 +148,16 @@ def judgeable_by_gate_and_people(results: Results, labels: Sequence[Label], gate
             votes_by_clip[label.other].append(label.answer in ("both", "b"))
     judgeable = {}
     for case, votes in votes_by_clip.items():
-        most = most_frequent_vote(votes)
-        record = results.answer(case, gate) if gate else None
-        if most is not None and record is not None and record.status in ("open", "closed"):
-            judgeable[case] = (record.status == "open", bool(most))
+        most, is_open = coefficients.most_frequent_vote(votes), _gate_decision(results, case, gate)
+        if most is not None and is_open is not None:
+            judgeable[case] = (is_open, bool(most))
     return judgeable
+
+
+def _gate_decision(results: Results, case: str, gate: str) -> bool | None:
+    """Whether a gate is open for a clip; None where it could not decide, or where there is no gate."""
+    record = results.answer(case, gate) if gate else None
+    return record.status == "open" if record is not None and record.status in ("open", "closed") else None
 
 
 def _compare_metric_with_votes(
@@ -185,28 +174,29 @@ def _compare_metric_with_votes(
     for vote in decided:
         one, other = results.score(vote.case, metric), results.score(vote.other, metric)
         if one is not None and other is not None and vote.verdict is not None:
-            pairs.append(Comparison(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene))
+            pairs.append(
+                alignment.Comparison(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene)
+            )
         else:
             without = [id for id, score in ((vote.case, one), (vote.other, other)) if score is None]
             left_out[" and ".join(dict.fromkeys(_reason_without_score(results, id, metric) for id in without))] += 1
-    ratios, rho = compare_win_ratios(pairs, seed), spearman_of_pairs(pairs)
+    ratios, rho = alignment.compare_win_ratios(pairs, seed), alignment.spearman_of_pairs(pairs)
     scenes = {pair.scene for pair in pairs}
     fitted_on, holdout, holdout_rho = 0, None, None
     if len(scenes) >= FEWEST:
-        fitting_scenes = draw_fit_scenes(list(scenes), HALF, seed)
+        fitting_scenes = alignment.draw_fit_scenes(list(scenes), HALF, seed)
         calibration = [pair for pair in pairs if pair.scene in fitting_scenes]
         reported = [pair for pair in pairs if pair.scene not in fitting_scenes]
         fitted_on = len(calibration)
-        holdout = evaluate_decisions(reported, fit_tie_region(calibration))
-        correlation = spearman_of_pairs(reported)
+        holdout = alignment.evaluate_decisions(reported, alignment.fit_tie_region(calibration))
+        correlation = alignment.spearman_of_pairs(reported)
         holdout_rho = correlation[0] if correlation else None
+    of_raters = coefficients.agreement_with_jackknife_interval(
+        partial(coefficients.gwet_ac, categories=[-1, 0, 1]), ratings_and_scenes(labels)[0]
+    )
     return Bridge(
-        votes[0].dimension, metric, len(decided), len(pairs), ratios,
-        rho[0] if rho else None, fitted_on, holdout_rho, holdout,
-        agreement_with_jackknife_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]),
-        ratings_and_scenes(labels)[0]).value
-        if labels else None,
-        gate_judgeability(*zip(*judged.values(), strict=True)) if judged else None,
+        votes[0].dimension, metric, len(decided), len(pairs), ratios, rho[0] if rho else None, fitted_on, holdout_rho,
+        holdout, of_raters.value, alignment.gate_judgeability(*zip(*judged.values(), strict=True)) if judged else None,
         dict(left_out.most_common()),
     )  # fmt: skip
 
@@ -220,26 +210,11 @@ def _reason_without_score(results: Results, case: str, metric: str) -> str:
     return reason_title(record.reason.kind if record.reason is not None else record.status)
 
 
-def _left_out_sentences(
-    name: str, compared: Sequence[Bridge], metric_ids: Sequence[str], results: Results
-) -> list[str]:
-    """Sentences on what was not compared in a dimension: metrics, and pairs of those that were."""
-    if not metric_ids:
-        return [f"{name}: no metric goes with it; -m {name}=METRIC names one"]
-    sentences = []
-    for metric in metric_ids:
-        if metric not in results.metrics:
-            sentences.append(f"{name}: the run did not ask {metric}")
-        elif METRICS[metric].higher_is_better is None:
-            sentences.append(f"{name}: {metric} has no better end, and cannot prefer a clip")
-    for bridge in compared:
-        if bridge.left_out:
-            reasons = ", ".join(f"{why} {count}" for why, count in bridge.left_out.items())
-            sentences.append(
-                f"{name}: {bridge.metric} compares {bridge.bridged} of {count_and_noun(bridge.pairs, 'pair')} with a "
-                f"verdict of people; left out, a clip without a score: {reasons}"
-            )
-    return sentences
+def _left_out_sentence(bridge: Bridge) -> str:
+    """What was not compared of the pairs of a dimension, and why."""
+    reasons = ", ".join(f"{why} {count}" for why, count in bridge.left_out.items())
+    compared = f"{bridge.metric} compares {bridge.bridged} of {count_and_noun(bridge.pairs, 'pair')}"
+    return f"{bridge.dimension}: {compared} with a verdict of people; left out, a clip without a score: {reasons}"
 
 
 def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: str) -> dict[str, Figures]:
@@ -249,17 +224,15 @@ def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: s
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
     for case, votes in ratings_by_clip.items():
-        most = most_frequent_vote([label.answer for label in votes])
-        record = results.answer(case, gate) if gate else None
-        if most is None:
-            continue
-        if record is None or record.status not in ("open", "closed"):
+        most = coefficients.most_frequent_vote([label.answer for label in votes])
+        is_open = _gate_decision(results, case, gate)
+        if most is not None and is_open is None:
             unknown += 1
-            continue
-        for name in dict.fromkeys((votes[0].subset or "clips", "all")):
-            rows[name].append((record.status == "open", most == "yes"))
+        elif most is not None and is_open is not None:
+            for name in dict.fromkeys((votes[0].subset or "clips", "all")):
+                rows[name].append((is_open, most == "yes"))
     figures: dict[str, Figures] = {
-        name: yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs]) for name, pairs in rows.items()
+        name: coefficients.yes_no_agreement(*zip(*pairs, strict=True)) for name, pairs in rows.items()
     }
     if "all" in figures:
         figures["all"]["undecided"] = unknown
@@ -275,23 +248,22 @@ def _bank_answer_agreement(labels: Sequence[Label]) -> dict[str, Any] | None:
     cells: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     pairs = []
     for (scene, dimension, _), votes in groups.items():
-        most = most_frequent_vote([label.answer for label in votes])
+        most = coefficients.most_frequent_vote([label.answer for label in votes])
         if most is not None:
             right = "yes" if votes[0].polarity == "positive" else "no"
             pairs.append((most, right))
             cells[scene][dimension].append(most == right)
     if not pairs:
         return None
-    heat = {
-        scene: {name: (sum(equal) / len(equal), len(equal)) for name, equal in row.items()}
-        for scene, row in cells.items()
-    }
     return {
         "questions": len(pairs),
         "agreement": sum(a == b for a, b in pairs) / len(pairs),
-        "kappa": cohen_kappa([a for a, _ in pairs], [b for _, b in pairs]),
+        "kappa": coefficients.cohen_kappa([a for a, _ in pairs], [b for _, b in pairs]),
         "left_out": len(groups) - len(pairs),
-        "heat": heat,
+        "heat": {
+            scene: {name: (sum(equal) / len(equal), len(equal)) for name, equal in row.items()}
+            for scene, row in cells.items()
+        },
     }
 
 

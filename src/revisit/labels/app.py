@@ -13,7 +13,7 @@ import hmac
 import io
 import logging
 import zipfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from revisit.core import RevisitError, UsageError
 from revisit.core.optional import import_optional
 from revisit.core.text import count_and_noun
+from revisit.diagnosis.kinds import KINDS
 from revisit.labels import forms
 from revisit.labels.export import project_export_files
 from revisit.labels.items import WORDS, LabelItem
@@ -33,7 +34,7 @@ from revisit.web.media import media_response
 from revisit.web.server import Rates, static_files
 from revisit.web.templates import template_environment
 
-Endpoint = Callable[[Any], Awaitable[Any]]
+Endpoint = Callable[[Any, forms.Fields], Any]
 
 
 def make_http_exception(status: int, sentence: str) -> Exception:
@@ -60,7 +61,7 @@ class RaterPages:
         from starlette.applications import Starlette
         from starlette.routing import Route
 
-        routes: list[tuple[str, str, Callable[[Any, forms.Fields], Any]]] = [
+        routes: list[tuple[str, str, Endpoint]] = [
             ("/", "GET", self.show_home),
             ("/r/{token}", "GET", self.enter_with_token),
             ("/work", "GET", self.redirect_to_next_item),
@@ -107,9 +108,8 @@ class RaterPages:
         task = request.query_params.get("task", "")
         item = self.queue.hold_next_item(rater, task if task in self.project.settings.tasks else "")
         if item is None:
-            return self._render_page(
-                request, "done.html", rater=rater, done=len(self.store.answered_item_ids(rater.id))
-            )
+            done = len(self.store.answered_item_ids(rater.id))
+            return self._render_page(request, "done.html", rater=rater, done=done)
         return self._redirect_response(f"/item/{item.id}")
 
     def show_item(self, request: Any, fields: forms.Fields, problem: str = "", status: int = 200) -> Any:
@@ -140,10 +140,9 @@ class RaterPages:
         rater = self._require_rater(request, fields)
         item = self._require_own_item(rater, request.path_params["id"])
         turned = is_swapped(self.project, item, rater.id)
+        shots = [self.project.shots[case_id] for case_id in item.cases]
         try:
-            answer = forms.parse_item_answer(
-                item, rater.id, fields, turned, [self.project.shots[case_id] for case_id in item.cases]
-            )
+            answer = forms.parse_item_answer(item, rater.id, fields, turned, shots)
         except UsageError as error:
             return self.show_item(request, fields, problem=str(error), status=422)
         try:
@@ -163,15 +162,11 @@ class RaterPages:
             raise make_http_exception(404, "There is no such page.")
         swap = is_swapped(self.project, item, rater.id)
         words = _text_by_answer(item)
-
-        def shown_text(answer: str) -> str:
-            return words.get(forms.answer_as_shown(item, answer, swap), answer)
-
-        rows = [
-            (q.text, shown_text(answer_of_rater.answers.get(q.id, "")), shown_text(item.gold[q.id]))
-            for q in item.questions
-            if q.id in item.gold
-        ]
+        rows = []
+        for question in item.questions:
+            if question.id in item.gold:
+                answers = answer_of_rater.answers.get(question.id, ""), item.gold[question.id]
+                rows.append((question.text, *(words.get(forms.answer_as_shown(item, a, swap), a) for a in answers)))
         return self._render_page(request, "right.html", rater=rater, rows=rows, note=item.note, task=item.task)
 
     def save_item_draft(self, request: Any, fields: forms.Fields) -> Any:
@@ -219,11 +214,9 @@ class RaterPages:
         facts = [
             f"{count_and_noun(len(items), 'item')}, {full} with {raters} or more answers",
             f"{count_and_noun(sum(counts.values()), 'answer')} so far",
-            *(
-                f"{WORDS['tasks'][task]}: {count_and_noun(sum(i.task == task for i in items), 'item')}"
-                for task in self.project.settings.tasks
-            ),
         ]
+        for task in self.project.settings.tasks:
+            facts.append(f"{WORDS['tasks'][task]}: {count_and_noun(sum(i.task == task for i in items), 'item')}")
         return self._render_page(
             request, "admin.html", facts=facts, rows=rater_rows(self.project, self.store), links=links or {},
             problem=problem, raters=self.store.raters(), status=422 if problem else 200,
@@ -247,14 +240,14 @@ class RaterPages:
     def renew_or_close_rater(self, request: Any, fields: forms.Fields) -> Any:
         self._require_admin(request, fields)
         rater = next((one for one in self.store.raters() if one.id == request.path_params["id"]), None)
-        if rater is None or request.path_params["what"] not in ("renew", "close"):
+        what = request.path_params["what"]
+        if rater is None or what not in ("renew", "close"):
             raise make_http_exception(404, "There is no such rater.")
-        if request.path_params["what"] == "close":
+        if what == "close":
             self.store.close_rater(rater.id)
             return self._redirect_response("/admin")
-        return self.show_admin(
-            request, fields, {rater.name: self._absolute_url(request, f"/r/{self.store.renew_token(rater.id)}")}
-        )
+        link = self._absolute_url(request, f"/r/{self.store.renew_token(rater.id)}")
+        return self.show_admin(request, fields, {rater.name: link})
 
     def download_labels_zip(self, request: Any, fields: forms.Fields) -> Any:
         from starlette.responses import Response
@@ -269,7 +262,7 @@ class RaterPages:
 
     # What they share
 
-    def _guarded_endpoint(self, does: Callable[[Any, forms.Fields], Any]) -> Endpoint:
+    def _guarded_endpoint(self, does: Endpoint) -> Callable[[Any], Any]:
         """The endpoint, with its form read and its rate limited; what is wrong is told by a sentence."""
         from starlette.concurrency import run_in_threadpool
 
@@ -345,9 +338,7 @@ class RaterPages:
         if not self._is_admin(request):
             if self._read_cookie(request, "admin"):
                 self._limit_wrong_tokens(request)
-            raise make_http_exception(
-                403, "This page is for the project's owner. Open the link that was printed at the start."
-            )
+            raise make_http_exception(403, "This page is for the project's owner. Open the link printed at the start.")
         self._require_form_signature(request, form, "admin")
 
     def _require_own_item(self, rater: Rater, item_id: str) -> LabelItem:
@@ -378,9 +369,6 @@ class RaterPages:
 
 def _text_by_answer(item: LabelItem) -> dict[str, str]:
     """Answers as they are shown."""
-    from revisit.diagnosis.kinds import KINDS
-
-    kinds = {kind_id: kind.title for kind_id, kind in KINDS.items()} | {"none": "nothing goes wrong"}
-    if item.task == "failure":
-        return kinds
-    return dict(WORDS["answers"])
+    if item.task != "failure":
+        return dict(WORDS["answers"])
+    return {kind_id: kind.title for kind_id, kind in KINDS.items()} | {"none": "nothing goes wrong"}

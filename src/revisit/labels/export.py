@@ -75,15 +75,15 @@ def label_export_files(labels: Sequence[Label], folder: Path, cases: Mapping[str
         files["labels.parquet"] = labels_parquet(labels, folder)
     files["label_studio.json"] = json.dumps(formats.label_studio_tasks(labels), indent=1, ensure_ascii=False) + "\n"
     by = {
-        "targets.json": lambda: _json_or_empty(targets_by_clip(rated)),
-        "marks.csv": lambda: key_frame_csv(rated),
-        "judge_labels.jsonl": lambda: _json_lines_text(judge_label_rows(rated, folder)),
-        "wrbench_labels.jsonl": lambda: _json_lines_text(formats.wrbench_rows(rated)),
-        "mbench_labels.jsonl": lambda: _json_lines_text(formats.mbench_rows(rated)),
-        "preferences.jsonl": lambda: _json_lines_text(preference_pairs(rated, cases or {})),
-        "reviews.json": lambda: _json_or_empty(review_decisions(rated)),
+        "targets.json": _json_or_empty(targets_by_clip(rated)),
+        "marks.csv": key_frame_csv(rated),
+        "judge_labels.jsonl": _json_lines_text(judge_label_rows(rated, folder)),
+        "wrbench_labels.jsonl": _json_lines_text(formats.wrbench_rows(rated)),
+        "mbench_labels.jsonl": _json_lines_text(formats.mbench_rows(rated)),
+        "preferences.jsonl": _json_lines_text(preference_pairs(rated, cases or {})),
+        "reviews.json": _json_or_empty(review_decisions(rated)),
     }
-    return files | {name: text for name, make in by.items() if (text := make())}
+    return files | {name: text for name, text in by.items() if text}
 
 
 def write_files(files: Files, folder: Path) -> list[Path]:
@@ -177,23 +177,22 @@ def preference_pairs(labels: Sequence[Label], cases: Mapping[str, Case]) -> list
     """
     pairs_of_clips: list[dict[str, object]] = []
     compared = (label for label in labels if label.is_preference)
-    pairs = group_items(compared, pair_and_question)
-    for (case, other, question), votes_of_pair in pairs.items():
+    for (case, other, question), votes_of_pair in group_items(compared, pair_and_question).items():
         votes = Counter(label.answer for label in votes_of_pair)
-        winner = next((side for side in ("a", "b") if votes[side] * 2 > len(votes_of_pair)), None)
-        if winner is None:
+        if max(votes["a"], votes["b"]) * 2 <= len(votes_of_pair):
             continue
         first = votes_of_pair[0]
-        sides = {
-            "a": {"case": case, "model": first.model, "video": first.clip, "digest": first.digest},
-            "b": {"case": other, "model": first.other_model, "video": first.other_clip, "digest": first.other_digest},
-        }
+        sides = [
+            {"case": case, "model": first.model, "video": first.clip, "digest": first.digest},
+            {"case": other, "model": first.other_model, "video": first.other_clip, "digest": first.other_digest},
+        ]
+        chosen, rejected = sides if votes["a"] > votes["b"] else reversed(sides)
         pairs_of_clips.append(
             {
                 "prompt": cases[case].prompt if case in cases else "",
                 "dimension": question,
-                "chosen": sides[winner],
-                "rejected": sides["b" if winner == "a" else "a"],
+                "chosen": chosen,
+                "rejected": rejected,
                 "votes": dict(sorted(votes.items())),
                 "rule": {"by": "people", "majority": "more than half of all votes", "raters": len(votes_of_pair)},
             }

@@ -65,17 +65,15 @@ def mbench_rows(labels: Iterable[Label]) -> list[Row]:
 
 def labels_from_rows(rows: Sequence[Mapping[str, Any]], file_format: str) -> list[Label]:
     """Labels of rows as `wrbench_rows` or `mbench_rows` writes them."""
-    read_row, name = {"wrbench": (_label_from_wrbench, "WRBench"), "mbench": (_label_from_mbench, "MBench")}[
-        file_format
-    ]
+    readers = {"wrbench": (_label_from_wrbench, "WRBench"), "mbench": (_label_from_mbench, "MBench")}
+    read_row, name = readers[file_format]
     labels = []
     for number, row in enumerate(rows, 1):
         try:
             labels.append(read_row(row))
         except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(
-                f"row {number} is not a label in {name}'s format: {error!s} is missing or invalid"
-            ) from None
+            fault = f"row {number} is not a label in {name}'s format: {error!s} is missing or invalid"
+            raise UsageError(fault) from None
     return labels
 
 
@@ -97,11 +95,8 @@ def _label_from_mbench(row: Mapping[str, Any]) -> Label:
     who, item = str(row["annotator"]), f"{subset}:{sample}:{condition}"
     if row.get("type") == "trigger" or "triggered" in row:
         model = str(row["model_id"])
-        case = f"{item}@{model}"
-        answer_text = "yes" if row["triggered"] else "no"
-        return Label(
-            "trigger", case, who, "trigger", answer_text, case, model, sample, subset, condition, dimension="trigger"
-        )
+        case, says = f"{item}@{model}", "yes" if row["triggered"] else "no"
+        return Label("trigger", case, who, "trigger", says, case, model, sample, subset, condition, dimension="trigger")
     one, other, dimension = str(row["model_a"]), str(row["model_b"]), str(row["dimension"])
     answer = {"a": "a", "b": "b", "tie": "tie"}[str(row["preference"]).lower()]
     pair = "@".join((item, *sorted((one, other))))  # the models may stand in another order for every rater
@@ -150,9 +145,8 @@ def _box_frame_and_comment_parts(label: Label) -> list[Row]:
         x0, y0, x1, y1 = (100 * value for value in box.box)
         place: Row = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
         place |= {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0}
-        regions.append(
-            _annotation_part(f"box-{k}", "box", "videorectangle", {"sequence": [place], "labels": [box.name]})
-        )
+        content: Row = {"sequence": [place], "labels": [box.name]}
+        regions.append(_annotation_part(f"box-{k}", "box", "videorectangle", content))
     for name, frame in label.frames.items():
         value: Row = {"ranges": [{"start": frame + 1, "end": frame + 1}], "timelinelabels": [name]}
         regions.append(_annotation_part(f"at-{name}", "frames", "timelinelabels", value))
@@ -207,9 +201,8 @@ def _labels_from_annotation(
         elif part["type"] == "textarea":
             comment = "\n".join(map(str, value["text"]))
     who = annotation.get("completed_by")
-    rater = str(
-        (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who if who is not None else "unknown"
-    )
+    who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
+    rater = "unknown" if who is None else str(who)
     seconds, at = float(annotation.get("lead_time") or 0), str(annotation.get("created_at") or "")
     labels = []
     for part in results:
@@ -234,11 +227,9 @@ def read_foreign_labels(path: Path, file_format: str) -> list[Label]:
         raise UsageError(f"unknown format {file_format!r}; choose one of {', '.join(FORMATS)}")
     with convert_read_errors(path, f"a file of labels of {file_format}"):
         text = path.read_text(encoding="utf-8-sig")
-        lines = [text] if file_format == "label-studio" else [line for line in text.split("\n") if line.strip()]
+        whole = file_format == "label-studio"
         try:
-            rows = [parse_json(line) for line in lines]
+            rows = [parse_json(part) for part in ([text] if whole else text.split("\n")) if part.strip() or whole]
         except ValueError:
             raise UsageError(f"{path}: not JSON") from None
-        return (
-            labels_from_label_studio(rows[0]) if file_format == "label-studio" else labels_from_rows(rows, file_format)
-        )
+        return labels_from_label_studio(rows[0]) if whole else labels_from_rows(rows, file_format)

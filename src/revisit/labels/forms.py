@@ -42,21 +42,15 @@ def parse_item_answer(
     for question in item.questions:
         if question.returned and judged != "both":
             answers[question.id] = CANNOT
-            continue
-        answers |= _parse_question_answer(item, question, fields, swapped)
-    return RaterAnswer(
-        item.id,
-        rater,
-        answers,
-        **_parse_marks_and_remarks(item, fields, shots),
-        swapped=swapped,
-        seconds=seconds_on_task(fields),
-    )
+        else:
+            answers |= _parse_question_answer(item, question, fields, swapped)
+    parts = _parse_marks_and_remarks(item, fields, shots)
+    return RaterAnswer(item.id, rater, answers, **parts, swapped=swapped, seconds=seconds_on_task(fields))
 
 
 def draft_json(item: LabelItem, fields: Fields) -> str:
     """What a half-filled form says, as it stands: fields of the item's own, not yet un-swapped."""
-    names = {f"q.{q.id}" for q in item.questions} | {f"text.{q.id}" for q in item.questions}
+    names = {f"{part}.{question.id}" for question in item.questions for part in ("q", "text")}
     names |= {f"frame.{name}" for name in (GONE, BACK, "worst")} | {"boxes", "comment", "seconds"}
     own_fields = {name: [value[:LONGEST] for value in values[:40]] for name, values in fields.items() if name in names}
     return json.dumps({"form": own_fields}, ensure_ascii=False)

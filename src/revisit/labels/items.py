@@ -81,10 +81,8 @@ def reference_cases(cases: Iterable[Case]) -> list[Case]:
     references: dict[str, Case] = {}
     for case in cases:
         if case.reference is not None and str(case.reference.path) not in references:
-            name = "/".join(part for part in (case.subset, case.sample) if part)
-            reference = replace(
-                case, id=f"{name}@reference", model="reference", clip=case.reference, reference=None, seed=0
-            )
+            id = f"{'/'.join(filter(None, (case.subset, case.sample)))}@reference"
+            reference = replace(case, id=id, model="reference", clip=case.reference, reference=None, seed=0)
             references[str(case.reference.path)] = reference
     if not references:
         raise UsageError("no clip of these runs has a reference; leave --of out to label the clips themselves")
@@ -105,16 +103,15 @@ def items_of_task(
     if task == "answer":
         items = [item for case in cases for item in _bank_items_by_form(case, forms)]
     elif task == "review":
-        questions = [(case, question) for case in cases for question in bank_questions_of_case(case)]
         items = [
-            _make_item(task, (case,), [_item_question_of_bank(one, REVIEWS)], str(one["id"])) for case, one in questions
+            _make_item(task, (case,), [_item_question_of_bank(question, REVIEWS)], str(question["id"]))
+            for case in cases
+            for question in bank_questions_of_case(case)
         ]
     else:
         items = [_make_item(task, (case,), [_question_about_clip(task, case)]) for case in cases]
     if not items:
-        raise UsageError(
-            f"no clip of these runs has questions of a bank, which the task {task} asks (docs/memobench.md)"
-        )
+        raise UsageError(f"no clip of these runs has questions of a bank, as the task {task} asks (docs/memobench.md)")
     return items
 
 
@@ -139,32 +136,23 @@ def _pairwise_item(one: Case, other: Case, dimension_ids: Sequence[str]) -> Labe
     unknown = sorted(set(dimension_ids) - {dimension.id for dimension in dimensions})
     if unknown:
         raise UsageError(f"unknown dimension {unknown[0]!r}; choose one of {', '.join(d.id for d in dimensions)}")
-    selected = [
-        dimension
-        for dimension in dimensions
-        if (not dimension_ids or dimension.id in dimension_ids)
-        and dimension.subset in ("", one.subset or dimension.subset)
-    ]
-    name = target_phrase(one)
-    questions = [
-        ItemQuestion(one_.id, one_.text.replace("{target}", name), PREFERENCES, one_.id, returned=one_.returned)
-        for one_ in selected
-    ]
-    if any(dimension.returned for dimension in selected):
+    name, questions = target_phrase(one), []
+    for dimension in dimensions:
+        asked = not dimension_ids or dimension.id in dimension_ids
+        if asked and dimension.subset in ("", one.subset or dimension.subset):
+            text, id = dimension.text.replace("{target}", name), dimension.id
+            questions.append(ItemQuestion(id, text, PREFERENCES, id, returned=dimension.returned))
+    if any(question.returned for question in questions):
         questions.insert(0, ItemQuestion(JUDGEABLE, WORDS["watched"].replace("{target}", name), WHOSE, JUDGEABLE))
     return _make_item("pairwise", (one, other), questions)
 
 
 def _bank_items_by_form(case: Case, forms: int) -> list[LabelItem]:
     """The questions of a clip's bank dealt over forms, so that every form has some of every clip."""
-    bank = bank_questions_of_case(case)
-    dealt = [bank[form::forms] for form in range(forms)]
+    questions = [_item_question_of_bank(question, YES_NO) for question in bank_questions_of_case(case)]
     return [
-        replace(
-            _make_item("answer", (case,), [_item_question_of_bank(one, YES_NO) for one in part], str(form)), form=form
-        )
-        for form, part in enumerate(dealt)
-        if part
+        replace(_make_item("answer", (case,), questions[form::forms], str(form)), form=form)
+        for form in range(min(forms, len(questions)))
     ]
 
 
@@ -194,17 +182,9 @@ def _make_item(task: str, cases: Sequence[Case], questions: Sequence[ItemQuestio
     scene = "/".join(one for one in (first.subset, first.sample) if one)
     stratum = " | ".join((" against ".join(case.model for case in cases), first.subset, first.condition))
     item_id = digest("\n".join([task, part, *(case.id for case in cases)]), 16)
-    captions = tuple(str(one) for one in first.annotations.get("caption_segments") or ())
-    return LabelItem(
-        item_id,
-        task,
-        tuple(case.id for case in cases),
-        tuple(questions),
-        scene,
-        stratum,
-        rater_context(first),
-        captions,
-    )
+    captions = tuple(map(str, first.annotations.get("caption_segments") or ()))
+    case_ids = tuple(case.id for case in cases)
+    return LabelItem(item_id, task, case_ids, tuple(questions), scene, stratum, rater_context(first), captions)
 
 
 def rater_context(case: Case) -> tuple[tuple[str, str], ...]:

@@ -110,9 +110,7 @@ def label_to_json(label: Label) -> dict[str, object]:
     content = {"schema": SCHEMA, **asdict(label)}
     content["boxes"] = [{"name": one.name, "frame": one.frame, "box": list(one.box)} for one in label.boxes]
     needed = ("schema", "task", "item", "rater", "question", "answer", "case")
-    return {
-        name: value for name, value in content.items() if name in needed or value not in ("", {}, [], 0, 0.0, False)
-    }
+    return {name: value for name, value in content.items() if value or name in needed}
 
 
 def label_from_json(line: Any, where: str) -> Label:

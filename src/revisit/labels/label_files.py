@@ -44,9 +44,8 @@ def export_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
     folder = out or (source if source.is_dir() else source.parent)
     if (source / FILE).is_file():
         project = open_project(source)
-        return write_files(
-            project_export_files(project, Store(store or project.default_store, project.hashed_name), folder), folder
-        )
+        kept = Store(store or project.default_store, project.hashed_name)
+        return write_files(project_export_files(project, kept, folder), folder)
     return write_files(label_export_files(orient_pairs_alike(read_label_files([source])), folder), folder)
 
 
@@ -66,8 +65,8 @@ def write_people_alignment(
 
     metrics: dict[str, list[str]] = {}
     for text in metric_options:
-        dimension, equals, metric = text.partition("=")
-        if not equals or not dimension or not metric:
+        dimension, _, metric = text.partition("=")
+        if not dimension or not metric:
             raise UsageError(f"--metric is DIMENSION=METRIC, such as same_look=return_consistency, not {text!r}")
         metrics.setdefault(dimension, []).append(metric)
     opened = Run(run)

@@ -203,10 +203,8 @@ def _cases_digests_and_results(
             digests_of_run = {case.id: truth.get(str(case.clip.path), "") for case in run_cases}
         for case in run_cases:
             if case.id in cases and digests_of_run[case.id] != digests[case.id]:
-                raise UsageError(
-                    f"{case.id} is a different clip in {path} than in another run; give the models of several runs "
-                    "different names"
-                )
+                which = f"{case.id} is a different clip in {path} than in another run"
+                raise UsageError(f"{which}; give the models of several runs different names")
             cases[case.id], digests[case.id] = case, digests_of_run[case.id]
     if not cases:
         raise UsageError("these runs have no clip that could be shown")
@@ -237,19 +235,13 @@ def add_gold_answers(
     items_with_gold, matched = [], set()
     every = list(items)
     for task in {task for task, _ in gold_by_clips}:
-        have = {(item.task, item.cases, item.form) for item in every}
+        have = {(item.cases, item.form) for item in every if item.task == task}
         candidates = items_of_task(task, cases, forms=settings.forms, dimensions=settings.dimensions)
-        every += [
-            item
-            for item in candidates
-            if (task, item.cases) in gold_by_clips and (task, item.cases, item.form) not in have
-        ]
+        known = [item for item in candidates if (task, item.cases) in gold_by_clips]
+        every += [item for item in known if (item.cases, item.form) not in have]
     for item in every:
-        labels = [
-            label
-            for label in gold_by_clips.get((item.task, item.cases), ())
-            if any(q.id == label.question for q in item.questions)
-        ]
+        asked = {question.id for question in item.questions}
+        labels = [label for label in gold_by_clips.get((item.task, item.cases), ()) if label.question in asked]
         if labels:
             matched |= {id(label) for label in labels}
             note = " ".join(dict.fromkeys(label.comment for label in labels if label.comment))
@@ -258,10 +250,8 @@ def add_gold_answers(
                 example=any(label.example for label in labels), note=note,
             )  # fmt: skip
         items_with_gold.append(item)
-    unmatched = [label for label in gold if id(label) not in matched]
-    if unmatched:
-        raise UsageError(
-            f"the gold label of {unmatched[0].case} ({unmatched[0].task}, {unmatched[0].question}) "
-            "fits no clip of these runs"
-        )
+    for label in gold:
+        if id(label) not in matched:
+            what = f"{label.case} ({label.task}, {label.question})"
+            raise UsageError(f"the gold label of {what} fits no clip of these runs")
     return items_with_gold

@@ -56,21 +56,13 @@ class ItemQueue:
 
     def hold_next_item(self, rater: Rater, task: str = "") -> LabelItem | None:
         """The next item for a rater, held for them; None when there is nothing left."""
-        order = self.items_for_rater(rater, task)
-        items_by_id = {item.id: item for item in order}
-        raters = self.project.settings.raters
-        finished = self._items_agreed_on(order)
+        items_by_id = {item.id: item for item in self.items_for_rater(rater, task)}
+        finished = self._items_agreed_on()
 
         def choose_item_id(answered: set[str], busy: dict[str, int], held: list[str]) -> str | None:
-            for item_id in held:  # what was shown and not answered comes again
-                if item_id in items_by_id and item_id not in answered:
-                    return item_id
-            for item in order:
-                if item.id in answered or item.id in finished:
-                    continue
-                if item.id in self.multiple or busy.get(item.id, 0) < raters:
-                    return item.id
-            return None
+            again = [item_id for item_id in held if item_id in items_by_id]  # what was shown and not answered
+            wanting = [id for id in items_by_id if id not in finished and self._wants_answers(id, busy)]
+            return next((item_id for item_id in (*again, *wanting) if item_id not in answered), None)
 
         chosen_id = self.store.hold_chosen_item(rater.id, choose_item_id)
         return items_by_id.get(chosen_id) if chosen_id else None
@@ -80,16 +72,13 @@ class ItemQueue:
         order = {item.id for item in self.items_for_rater(rater, task)}
         answered = set(self.store.answered_item_ids(rater.id)) & order
         busy = self.store.answer_count_by_item()
-        agreed = self._items_agreed_on(self.project.items)
-        open_ = [
-            item_id
-            for item_id in order - answered
-            if item_id not in agreed
-            and (item_id in self.multiple or busy.get(item_id, 0) < self.project.settings.raters)
-        ]
-        return RaterProgress(len(answered), len(answered) + len(open_))
+        open_ = sum(self._wants_answers(item_id, busy) for item_id in order - answered - self._items_agreed_on())
+        return RaterProgress(len(answered), len(answered) + open_)
 
-    def _items_agreed_on(self, items: Sequence[LabelItem]) -> set[str]:
+    def _wants_answers(self, item_id: str, busy: Mapping[str, int]) -> bool:
+        return item_id in self.multiple or busy.get(item_id, 0) < self.project.settings.raters
+
+    def _items_agreed_on(self) -> set[str]:
         """Items on which so many agree already that nobody else need be asked."""
         least = self.project.settings.agree
         if not least:
@@ -97,11 +86,8 @@ class ItemQueue:
         answers: dict[str, list[Mapping[str, str]]] = defaultdict(list)
         for answer in self.store.all_answers():
             answers[answer.item].append(answer.answers)
-        return {
-            item.id
-            for item in items
-            if not item.gold and item.id in answers and raters_agree(item, answers[item.id], least)
-        }
+        asked = [item for item in self.project.items if not item.gold and item.id in answers]
+        return {item.id for item in asked if raters_agree(item, answers[item.id], least)}
 
 
 def raters_agree(item: LabelItem, answers_of_raters: Sequence[Mapping[str, str]], least: int) -> bool:

@@ -43,9 +43,8 @@ def sample_least_certain(
     middle = (low + high) / 2 if low is not None and high is not None else None
 
     def uncertainty_key(item: LabelItem) -> tuple[float, float, str]:
-        scores = [
-            next((s for one in results if (s := one.score(case, metric)) is not None), None) for case in item.cases
-        ]
+        every = [[one.score(case, metric) for one in results] for case in item.cases]
+        scores = [next((score for score in some if score is not None), None) for some in every]
         answers = [one.answer(case, gate) for one in results for case in item.cases for gate in gates]
         unsure = any(answer is not None and answer.status == "unsure" for answer in answers)
         first, other = scores if len(scores) == 2 else (scores[0], middle)

@@ -11,18 +11,9 @@ from pathlib import Path
 from revisit.core import UsageError
 from revisit.core.optional import import_optional
 from revisit.core.text import convert_read_errors, count_and_noun
+from revisit.labels import project as projects
 from revisit.labels.app import RaterPages
 from revisit.labels.label import read_label_files
-from revisit.labels.project import (
-    FILE,
-    FOLLOWS,
-    RATERS,
-    Project,
-    ProjectSettings,
-    make_project,
-    open_project,
-    set_rater_count,
-)
 from revisit.labels.store import Store
 from revisit.web.server import ListenAddress, require_token_if_public, serve_until_interrupted
 
@@ -32,7 +23,7 @@ class ProjectRequest:
     """Options of `revisit annotate`."""
 
     runs: tuple[Path, ...]
-    settings: ProjectSettings = field(default_factory=ProjectSettings)
+    settings: projects.ProjectSettings = field(default_factory=projects.ProjectSettings)
     out: Path | None = None
     names: tuple[str, ...] = ()  # of raters
     gold: Path | None = None
@@ -45,34 +36,36 @@ def open_or_make_project(
     request: ProjectRequest,
     progress: Callable[[int, int, str], None],
     warned: Callable[[str], None] = warnings.warn,
-) -> Project:
+) -> projects.Project:
     """The project that is there, or a new one."""
     if not request.runs:
         raise UsageError("give a run, or the folder of a project")
-    folder = request.out or (request.runs[0] if (request.runs[0] / FILE).is_file() else request.runs[0] / "labels")
+    folder = request.out or (
+        request.runs[0] if (request.runs[0] / projects.FILE).is_file() else request.runs[0] / "labels"
+    )
     settings = request.settings
-    if (folder / FILE).is_file():
-        project = open_project(folder)
+    if (folder / projects.FILE).is_file():
+        project = projects.open_project(folder)
         others = replace(settings, raters=project.settings.raters)  # how many raters may change as it goes on
-        has_settings = replace(settings, raters=RATERS) != ProjectSettings() or request.gold or request.guide
+        has_settings = (
+            replace(settings, raters=projects.RATERS) != projects.ProjectSettings() or request.gold or request.guide
+        )
         if has_settings and others != project.settings:
-            raise UsageError(
-                f"{folder} was made with other settings; leave them out to continue it, or choose another --out"
-            )
+            advice = "leave them out to continue it, or choose another --out"
+            raise UsageError(f"{folder} was made with other settings; {advice}")
         return project
     if settings.of not in ("clips", "reference"):
         raise UsageError(f"--of must be clips or reference, not {settings.of!r}")
     if settings.sampling == "uncertain" and not settings.metric:
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
-    gold = read_label_files([request.gold]) if request.gold else []
-    guide = _read_guide(request.guide) if request.guide else ""
-    project = make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress, warned=warned)
-    return set_rater_count(project, settings.raters, follows=request.raters is None)
-
-
-def _read_guide(path: Path) -> str:
-    with convert_read_errors(path, "a text that raters can be shown"):
-        return path.read_text(encoding="utf-8-sig")
+    gold, guide = read_label_files([request.gold] if request.gold else []), ""
+    if request.guide:
+        with convert_read_errors(request.guide, "a text that raters can be shown"):
+            guide = request.guide.read_text(encoding="utf-8-sig")
+    project = projects.make_project(
+        folder, request.runs, settings, gold=gold, guide=guide, progress=progress, warned=warned
+    )
+    return projects.set_rater_count(project, settings.raters, follows=request.raters is None)
 
 
 def open_and_serve_project(
@@ -96,9 +89,9 @@ def open_and_serve_project(
     store = Store(request.store or project.default_store, project.hashed_name)
     links = [(name, store.add_rater(name)[1]) for name in request.names]
     if request.raters is not None:
-        project = set_rater_count(project, request.raters, follows=False)
-    elif request.names and FOLLOWS in project.facts:  # items go to all that were ever named
-        project = set_rater_count(project, len(store.raters()), follows=True)
+        project = projects.set_rater_count(project, request.raters, follows=False)
+    elif request.names and projects.FOLLOWS in project.facts:  # items go to all that were ever named
+        project = projects.set_rater_count(project, len(store.raters()), follows=True)
     raters = project.settings.raters
 
     def announce_links(address: str) -> None:

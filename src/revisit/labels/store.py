@@ -100,8 +100,7 @@ class Store:
             raise UsageError("a rater's name needs printable characters")
         token = secrets.token_urlsafe(24)
         with self._transaction() as run:
-            same_name = run("SELECT id FROM raters WHERE name = ?", (name,))
-            if same_name:
+            if run("SELECT id FROM raters WHERE name = ?", (name,)):
                 raise UsageError(f"there is already a rater {name!r}")
             number = run("SELECT COUNT(*) FROM raters", ())[0][0]
             rater = Rater(f"r{number + 1:02d}-{secrets.token_hex(3)}", name, number)
@@ -113,8 +112,8 @@ class Store:
 
     def find_rater_by_token(self, token: str) -> Rater | None:
         """Whose link this is; None for nobody's, and for one that was closed."""
-        rows = self._query_rows("SELECT id, name, number, closed FROM raters WHERE token = ?", (_token_digest(token),))
-        return Rater(rows[0][0], rows[0][1], rows[0][2]) if rows and not rows[0][3] else None
+        sql = "SELECT id, name, number FROM raters WHERE token = ? AND closed = 0"
+        return next((Rater(*row) for row in self._query_rows(sql, (_token_digest(token),))), None)
 
     def raters(self) -> list[Rater]:
         rows = self._query_rows("SELECT id, name, number, closed FROM raters ORDER BY number", ())
@@ -174,12 +173,10 @@ class Store:
 
     def all_answers(self) -> list[RaterAnswer]:
         """Everything that was said and not taken back, in the order it came."""
-        rows = self._query_rows(
-            "SELECT item, rater, content, seconds, swapped, at FROM answers ORDER BY stamp, item, rater", ()
-        )
+        sql = "SELECT item, rater, content, seconds, swapped, at FROM answers ORDER BY stamp, item, rater"
         return [
             RaterAnswer(item, rater, **json.loads(content), seconds=seconds, swapped=bool(swapped), at=at)
-            for item, rater, content, seconds, swapped, at in rows
+            for item, rater, content, seconds, swapped, at in self._query_rows(sql, ())
         ]
 
     def held_since(self, item: str, rater: str) -> float | None:
@@ -212,10 +209,9 @@ class Store:
 
     def close(self) -> None:
         """Close this thread's connection."""
-        connection = getattr(self._local, "connection", None)
+        connection, self._local.connection = getattr(self._local, "connection", None), None
         if connection is not None:
             connection.close()
-            self._local.connection = None
 
     # Connections
 
@@ -270,7 +266,6 @@ class Store:
         """Leave this thread's connection; the next request makes a new one."""
         with suppress(Exception):
             self.close()
-        self._local.connection = None
 
     def _begin_transaction(self, connection: Any) -> Any:
         if self.postgres:

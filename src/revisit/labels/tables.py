@@ -16,6 +16,7 @@ from revisit.results.tables import Table, make_table
 from revisit.stats.agreement import Agreement
 
 NONE, TOO_FEW = "–", "too few"
+Shares = Mapping[str, Mapping[str, tuple[float, int]]]  # scene -> dimension -> share, and how many it rests on
 
 
 def _make_named_table(
@@ -45,15 +46,8 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
 
 def _rater_row(quality: Quality) -> list[str]:
     gold = NONE if quality.gold_right is None else f"{percent_text(quality.gold_right)} of {quality.gold}"
-    figures = [
-        number_text(quality.seconds, 0),
-        percent_text(quality.agrees),
-        number_text(quality.kappa),
-        gold,
-        percent_text(quality.left),
-        percent_text(quality.cannot),
-    ]
-    return [str(quality.items), *figures]
+    numbers = [number_text(quality.seconds, 0), percent_text(quality.agrees), number_text(quality.kappa)]
+    return [str(quality.items), *numbers, gold, percent_text(quality.left), percent_text(quality.cannot)]
 
 
 def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
@@ -68,13 +62,7 @@ def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
 
 def heat_tables(report: AgreementReport) -> list[Table]:
     """The share of equal answers by scene and dimension, as the heat map has it; none for one scene."""
-    if len(report.heat) < 2:
-        return []
-    heat = _heat_columns_and_rows(report.heat)
-    rows = [
-        (scene, [NONE if cell is None else percent_text(cell[0]) for cell in cells]) for scene, cells in heat["rows"]
-    ]
-    return [_make_named_table("heat", rows, heat["columns"])]
+    return [_heat_table("heat", report.heat, "{:.0%}")] if len(report.heat) > 1 else []
 
 
 def alignment_tables(alignment: PeopleAlignment) -> list[Table]:
@@ -109,27 +97,28 @@ def figure_numbers(report: AgreementReport, alignment: PeopleAlignment) -> dict[
     return {"heat": heat, "ratios": ratios}
 
 
-def _heat_columns_and_rows(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> dict[str, Any]:
+def _heat_columns_and_rows(cells: Shares) -> dict[str, Any]:
     """Shares by scene (rows) and dimension (columns)."""
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
     rows = [(scene, [row.get(name) for name in columns]) for scene, row in sorted(cells.items())]
     return {"columns": columns, "rows": rows}
 
 
+def _heat_table(id: str, shares: Shares, cell_format: str, **words: object) -> Table:
+    """A table of shares by scene and dimension; a cell is written from its share and how many it rests on."""
+    heat = _heat_columns_and_rows(shares)
+    texts = [[NONE if cell is None else cell_format.format(*cell) for cell in row] for _, row in heat["rows"]]
+    return _make_named_table(id, zip(sorted(shares), texts, strict=True), heat["columns"], **words)
+
+
 def _correlation_table(alignment: PeopleAlignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
         ratios = bridge.win_ratios
-        over = (
-            [
-                number_with_interval_text(ratios.rho, ratios.rho_interval),
-                number_with_interval_text(ratios.tau, ratios.tau_interval),
-            ]
-            if ratios
-            else [NONE] * 2
-        )
-        counts = [str(len(ratios.people) if ratios else 0), str(bridge.bridged)]
-        rows.append((bridge.dimension, [score_title(bridge.metric), *over, *counts]))
+        rho = number_with_interval_text(ratios.rho, ratios.rho_interval) if ratios else NONE
+        tau = number_with_interval_text(ratios.tau, ratios.tau_interval) if ratios else NONE
+        models = str(len(ratios.people) if ratios else 0)
+        rows.append((bridge.dimension, [score_title(bridge.metric), rho, tau, models, str(bridge.bridged)]))
     return _make_named_table("correlations", rows)
 
 
@@ -172,36 +161,26 @@ def _win_ratio_table(alignment: PeopleAlignment) -> Table:
 
 def _trigger_table(alignment: PeopleAlignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
-    rows = [
-        (name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)]) for name, one in alignment.triggers.items()
-    ]
-    undecided = alignment.triggers.get("all", {}).get("undecided", 0)
+    triggers = alignment.triggers
+    rows = [(name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)]) for name, one in triggers.items()]
+    undecided = triggers.get("all", {}).get("undecided", 0)
     left_out = f"; {undecided} clips that the gate could not decide are left out" if undecided else ""
     return _make_named_table("triggers", rows, gate=alignment.trigger_gate, undecided=left_out)
 
 
 def _bank_answer_table(answers: Mapping[str, Any]) -> Table:
-    heat = _heat_columns_and_rows(answers["heat"])
-    rows = [
-        (scene, [NONE if cell is None else f"{cell[0]:.0%} of {cell[1]}" for cell in cells])
-        for scene, cells in heat["rows"]
-    ]
     alike, kappa = percent_text(answers["agreement"]), number_text(answers["kappa"])
     words = {"alike": alike, "questions": answers["questions"], "kappa": kappa, "left_out": answers["left_out"]}
-    return _make_named_table("bank", rows, heat["columns"], **words)
+    return _heat_table("bank", answers["heat"], "{:.0%} of {}", **words)
 
 
 def _strength_table(alignment: PeopleAlignment) -> Table:
     models = sorted({one["model"] for fit in alignment.strengths.values() for one in fit["models"]})
     rows, steadied = [], []
     for dimension, fit in alignment.strengths.items():
-        by = {one["model"]: one for one in fit["models"]}
+        texts = {m["model"]: number_with_interval_text(m["strength"], (m["low"], m["high"])) for m in fit["models"]}
         steadied += [dimension] if fit["prior"] else []
-        cells = [
-            number_with_interval_text(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE
-            for m in models
-        ]
-        rows.append((dimension, cells))
+        rows.append((dimension, [texts.get(model, NONE) for model in models]))
     prior = f"; in {', '.join(steadied)} somebody never lost: half a win each way was added to every pair of models"
     return _make_named_table("strengths", rows, models, steadied=prior if steadied else "")
 
@@ -214,11 +193,9 @@ def coefficient_text(coefficient: Agreement | None) -> str:
 
 def number_with_interval_text(value: float | None, interval: Sequence[float | None] | None) -> str:
     """0.71 (0.52 to 0.84)."""
-    if value is None:
-        return NONE
-    return number_text(value) + (
-        "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"
-    )
+    if value is None or interval is None:
+        return number_text(value)
+    return f"{number_text(value)} ({number_text(interval[0])} to {number_text(interval[1])})"
 
 
 def number_text(value: float | None, digits: int = 2) -> str:

@@ -15,14 +15,8 @@ from revisit.core import Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
 from revisit.evidence.reference_alignment import AppearanceDifference, Departures
+from revisit.metrics import overlay
 from revisit.metrics.cuts import find_cut_rows
-from revisit.metrics.overlay import (
-    NEIGHBOURS,
-    box_blur_float32,
-    camera_paths_from_steps,
-    rgb_to_lab,
-    trusted_registrations,
-)
 
 FAMILY = "look_departure"  # the group of these metrics, by which users name it
 
@@ -45,10 +39,8 @@ def appearance_difference(departures: Departures) -> AppearanceDifference | Unsc
         return Unscored("no_overlap", "no frame of the clip has an aligned frame in the reference")
     lab, chroma, contrast, likeness = np.zeros((n, 3)), np.zeros(n), np.zeros(n), []
     for row in range(n):
-        mine, true = (
-            rgb_to_lab(halve_by_averaging(departures.shown[row])),
-            rgb_to_lab(halve_by_averaging(departures.truth[row])),
-        )
+        pictures = departures.shown[row], departures.truth[row]
+        mine, true = (overlay.rgb_to_lab(halve_by_averaging(picture)) for picture in pictures)
         valid = halve_by_averaging(departures.covered[row]) == 1
         valid = valid if valid.any() else np.ones_like(valid)
         lab[row] = (mine - true)[valid].mean(axis=0)
@@ -58,10 +50,10 @@ def appearance_difference(departures: Departures) -> AppearanceDifference | Unsc
         likeness.append(local_correlation(mine[..., 0], true[..., 0], valid))
     floor = 0.25  # gray levels per pixel: keeps a black frame from having a ratio of noise
     detail = np.log(np.maximum(departures.clip_detail, floor) / np.maximum(departures.reference_detail, floor))
-    paths = camera_paths_from_steps(departures)
+    paths = overlay.camera_paths_from_steps(departures)
     # Whether the chained steps of both cameras lead to the same place; they do not where a chain is broken.
     beside = np.zeros(n, bool) if paths is None else np.linalg.norm(paths[0] - paths[1], axis=1) < BESIDE
-    joined = np.where(trusted_registrations(departures), departures.offset_share, 0.0)
+    joined = np.where(overlay.trusted_registrations(departures), departures.offset_share, 0.0)
     return AppearanceDifference(departures.index, joined, beside, lab, np.stack(likeness), chroma, contrast, detail)
 
 
@@ -74,21 +66,16 @@ def halve_by_averaging(picture: np.ndarray) -> np.ndarray:
 
 def local_correlation(a: np.ndarray, b: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """(rows, columns) correlation of two gray pictures around each cell, the best within a pixel; nan where flat."""
-    shifted = [np.roll(a, shift, axis=(0, 1)) * b for shift in NEIGHBOURS]
-    means = box_blur_float32(np.stack([a, a * a, b, b * b, *shifted], axis=-1), WINDOW)
+    shifted = [np.roll(a, shift, axis=(0, 1)) * b for shift in overlay.NEIGHBOURS]
+    means = overlay.box_blur_float32(np.stack([a, a * a, b, b * b, *shifted], axis=-1), WINDOW)
     mean_a, mean_aa, mean_b, mean_bb, *products = means.transpose(2, 0, 1)
     deviation_a, deviation_b = (np.sqrt(np.maximum(m2 - m**2, 0)) for m, m2 in ((mean_a, mean_aa), (mean_b, mean_bb)))
     best = np.full(a.shape, -1.0)
-    for shift, product in zip(NEIGHBOURS, products, strict=True):
+    for shift, product in zip(overlay.NEIGHBOURS, products, strict=True):
         mean, deviation = (np.roll(v, shift, axis=(0, 1)) for v in (mean_a, deviation_a))
         best = np.maximum(best, (product - mean * mean_b) / (deviation * deviation_b + NOISE / 4))
     usable = valid & (np.maximum(deviation_b, deviation_a) > TEXTURE / 2)
     return np.asarray(np.where(usable, best, np.nan)[CELL // 2 :: CELL, CELL // 2 :: CELL])
-
-
-def is_after_return(index: np.ndarray, phases: CasePhases) -> np.ndarray:
-    """(N,) which frames come after the return."""
-    return np.asarray(index >= phases.first_returned)
 
 
 @sign(
@@ -98,7 +85,7 @@ def is_after_return(index: np.ndarray, phases: CasePhases) -> np.ndarray:
 )  # fmt: skip
 def light_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Length of the median shift of mean CIELAB from the reference after the return; 0 is the same light."""
-    rows = is_after_return(looks.index, phases) & (looks.joined > 0)
+    rows = (looks.index >= phases.first_returned) & (looks.joined > 0)
     if not rows.any():
         return Unscored(NOT_LAID)
     shift = np.median(looks.lab[rows], axis=0)
@@ -114,19 +101,16 @@ def light_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | 
 )  # fmt: skip
 def place_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Share of the textured cells whose structure is not the reference's after the return, median over frames."""
-    back = is_after_return(looks.index, phases)
+    back = looks.index >= phases.first_returned
+    joined = back & (looks.joined > 0)
     # A place that is another altogether joins with nothing; that its camera went the same way must speak for it.
-    rows = np.flatnonzero(back & (looks.joined > 0) if (back & (looks.joined > 0)).any() else back & looks.beside)
-    shares = [
-        (row, float((cells < UNLIKE).mean()))
-        for row in rows.tolist()
-        if len(cells := textured_cell_likeness(looks, row)) >= LEAST_CELLS
-    ]
+    rows = np.flatnonzero(joined if joined.any() else back & looks.beside).tolist()
+    cells = {row: textured_cell_likeness(looks, row) for row in rows}
+    shares = {row: float((some < UNLIKE).mean()) for row, some in cells.items() if len(some) >= LEAST_CELLS}
     if not shares:
         return Unscored(NOT_LAID)
-    value = np.array([share for _, share in shares])
-    units = Series(frame=looks.index[[row for row, _ in shares]], value=value)
-    return Score(float(np.median(value)), units=units)
+    value = np.array(list(shares.values()))
+    return Score(float(np.median(value)), units=Series(frame=looks.index[list(shares)], value=value))
 
 
 def textured_cell_likeness(looks: AppearanceDifference, row: int) -> np.ndarray:
@@ -145,7 +129,7 @@ def style_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | 
 
     Detail is taken relative to the contrast of the whole picture, so that a dimmer light is not another style.
     """
-    rows = is_after_return(looks.index, phases)
+    rows = looks.index >= phases.first_returned
     if not rows.any():
         return Unscored(NOT_LAID)
     detail = looks.detail[rows] - looks.contrast[rows, None]

@@ -19,16 +19,10 @@ import numpy as np
 from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.geometry import trajectory_errors
 from revisit.geometry.alignment import SAME_PLACE, STILL, TrajectoryAlignment, align, apply, match_by_time
-from revisit.geometry.poses import Trajectory, make_trajectory
+from revisit.geometry.poses import Scale, Trajectory, make_trajectory
 from revisit.geometry.rotations import angle_between_rotations
-from revisit.geometry.trajectory_errors import (
-    absolute_errors,
-    direction_agreement,
-    path_length,
-    relative_errors,
-    statistics,
-)
 
 LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
 ONE_POSE = Reason("too_short", "fewer than two frames have a pose in both paths, so nothing can be compared")
@@ -54,16 +48,11 @@ def shared_camera_paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> t
         later = record.frame >= first
         if not later.any():
             return Unscored("mismatch", f"the pose file ends before frame {first}, where the clip begins")
-        both.append(
-            make_trajectory(
-                record.c2w[later], record.frame[later] - first, scale="metres" if record.metres else "unknown"
-            )
-        )
-    shared = np.intersect1d(both[0].times, both[1].times)
-    if len(shared) < 2:
+        scale: Scale = "metres" if record.metres else "unknown"
+        both.append(make_trajectory(record.c2w[later], record.frame[later] - first, scale=scale))
+    if len(np.intersect1d(both[0].times, both[1].times)) < 2:
         return Unscored(ONE_POSE)
-    estimate, reference = match_by_time(both[0], both[1], tolerance=0.5)
-    return estimate, reference
+    return match_by_time(both[0], both[1], tolerance=0.5)
 
 
 def align_estimate(
@@ -77,8 +66,8 @@ def align_estimate(
         "degenerate": alignment.degenerate,
         "mirrored": alignment.mirrored,
         "agreement": alignment.agreement,
-        "true_path_length": path_length(reference),
-        "path_length": path_length(aligned),
+        "true_path_length": trajectory_errors.path_length(reference),
+        "path_length": trajectory_errors.path_length(aligned),
         "unit": "metres" if reference.scale == "metres" else "that of the true path",
     }
     return aligned, alignment, facts
@@ -88,7 +77,7 @@ def step_errors(estimate: Trajectory, reference: Trajectory) -> PathSteps:
     """Relative errors over one frame; gaps in either file are left out."""
     aligned, alignment, facts = align_estimate(estimate, reference)
     start = np.flatnonzero(np.diff(reference.times) == 1)
-    errors = relative_errors(aligned, reference, (start, start + 1))
+    errors = trajectory_errors.relative_errors(aligned, reference, (start, start + 1))
     open_scale = alignment.degenerate == STILL and is_path_at_rest(reference)
     return PathSteps(
         reference.times[start].astype(int), None if open_scale else errors.translation, errors.rotation, facts
@@ -123,9 +112,9 @@ def camera_ate(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
     aligned, alignment, facts = align_estimate(estimate, reference)
     if alignment.degenerate == STILL:
         return Unscored(NO_WAY, facts=facts)
-    errors = absolute_errors(aligned, reference).translation
+    errors = trajectory_errors.absolute_errors(aligned, reference).translation
     units = Series(frame=reference.times.astype(int), value=errors)
-    return Score(statistics(errors).rmse, raw=float(errors.mean()), units=units, facts=facts)
+    return Score(trajectory_errors.statistics(errors).rmse, raw=float(errors.mean()), units=units, facts=facts)
 
 
 def register_step_error_metric(part: str, **card: Any) -> Metric:
@@ -166,7 +155,8 @@ def camera_path_length(estimate: Trajectory, reference: Trajectory) -> Score | U
     aligned, _, facts = align_estimate(estimate, reference)
     if is_path_at_rest(reference):
         return Unscored(TRUE_STILL, facts=facts)
-    return Score(path_length(aligned) / path_length(reference), raw=path_length(aligned), facts=facts)
+    length = trajectory_errors.path_length(aligned)
+    return Score(length / trajectory_errors.path_length(reference), raw=length, facts=facts)
 
 
 @register_path_metric(
@@ -175,7 +165,7 @@ def camera_path_length(estimate: Trajectory, reference: Trajectory) -> Score | U
 )  # fmt: skip
 def camera_direction(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
     """Mean cosine between the directions of travel, each as its camera sees it; steps at rest are left out."""
-    agreement = direction_agreement(estimate, reference)
+    agreement = trajectory_errors.direction_agreement(estimate, reference)
     if not len(agreement.cosine):
         return Unscored("at_rest", "in every step one of the two cameras rests, so no directions can be compared")
     units = Series(frame=reference.times[agreement.start].astype(int), value=agreement.cosine)

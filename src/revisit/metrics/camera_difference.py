@@ -14,13 +14,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.reference_alignment import CameraPaths, Departures
-from revisit.metrics.overlay import (
-    MOST_GAPS,
-    ROLL_WEIGHT,
-    camera_paths_from_steps,
-    trusted_registrations,
-    warps_to_motion_vectors,
-)
+from revisit.metrics import overlay
 
 FAMILY = "camera_departure"  # the group of these metrics, by which users name it
 
@@ -42,17 +36,14 @@ def camera_paths_along_main_axis(departures: Departures) -> CameraPaths | Unscor
     if n < 4:
         return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
     aspect = departures.size[1] / departures.size[0]
-    paths = camera_paths_from_steps(departures)
+    paths = overlay.camera_paths_from_steps(departures)
     if paths is None:
-        side = "reference" if (departures.reference_step_share <= 0).mean() > MOST_GAPS else "clip"
+        side = "reference" if (departures.reference_step_share <= 0).mean() > overlay.MOST_GAPS else "clip"
         return Unscored("not_followed", f"the camera of the {side} cannot be tracked (too little texture, or cuts)")
     path, truth = paths
-    offset = warps_to_motion_vectors(departures.offset, aspect)
-    direct = (
-        trusted_registrations(departures)
-        & (departures.offset_share >= SURE)
-        & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
-    )
+    offset = overlay.warps_to_motion_vectors(departures.offset, aspect)
+    near = np.hypot(offset[:, 0], offset[:, 1]) < NEAR
+    direct = overlay.trusted_registrations(departures) & (departures.offset_share >= SURE) & near
     if direct.any():
         # the picture moves against the camera: a clip that lies left of the reference has moved further left
         rows = np.arange(n)
@@ -152,10 +143,8 @@ def return_delay(paths: CameraPaths) -> Score | Unscored:
     point = WAY_BACK * float(paths.clip.max())
     if point < 0.5 * WAY_BACK * LEAST_WAY:
         return Unscored("at_rest", "the camera of the clip never left, so it cannot return late")
-    mine, truth = (
-        seconds_of_final_fall_below(paths.clip, paths.seconds, point),
-        seconds_of_final_fall_below(paths.reference, paths.seconds, point),
-    )
+    ways = paths.clip, paths.reference
+    mine, truth = (seconds_of_final_fall_below(way, paths.seconds, point) for way in ways)
     if truth is None:
         return Unscored("no_return", "the camera of the reference does not come back that far")
     if mine is None:
@@ -197,6 +186,6 @@ def camera_strays(paths: CameraPaths) -> Score | Unscored:
     if not close.any():
         return Unscored("no_overlap", "at the end of the clip no frame lies close to the reference's")
     size = np.linalg.norm(paths.off, axis=1)
-    facts = {"roll_degrees": float(np.degrees(np.median(paths.off[close, 3]) / ROLL_WEIGHT))}
+    facts = {"roll_degrees": float(np.degrees(np.median(paths.off[close, 3]) / overlay.ROLL_WEIGHT))}
     units = Series(frame=paths.index[close], value=size[close])
     return Score(float(np.median(size[close])), units=units, facts=facts)

@@ -54,7 +54,6 @@ def shot_changes(changes: ShotChanges, *, threshold: float = 0.5, apart: float =
         return Unscored("too_short", "finding a cut needs at least two frames")
     rows = find_cut_rows(changes.probability, changes.seconds, threshold, apart)
     units = Series(frame=changes.index[rows], seconds=changes.seconds[rows], value=changes.probability[rows])
-    facts = {"frames": changes.index[rows].tolist(), "under_change": float((changes.during >= threshold).mean())}
-    return Score(
-        len(rows), raw=float(changes.probability.max()), units=units, facts={**facts, "network": changes.maker}
-    )
+    during = float((changes.during >= threshold).mean())
+    facts = {"frames": changes.index[rows].tolist(), "under_change": during, "network": changes.maker}
+    return Score(len(rows), raw=float(changes.probability.max()), units=units, facts=facts)

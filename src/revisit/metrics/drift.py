@@ -35,7 +35,7 @@ def long_drift(
     the logarithms of gradients, contrast and saturation. Clips under `least` seconds are not asked. The facts hold the
     lag curve, and what it gains in a minute (by least squares).
     """
-    seconds = _style_frame_seconds(frames, style)
+    seconds = frames.time[nearest_rows(frames.index, style.index)] if len(frames.index) else np.zeros(0)
     lasting = float(seconds[-1] - seconds[0]) if len(seconds) and len(lab.index) else 0.0
     if lasting < least:
         return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
@@ -59,7 +59,3 @@ def long_drift(
     }  # fmt: skip
     units = Series(frame=style.index[first], seconds=seconds[first], value=value, from_first=apart[0])
     return Score(float(np.exp(-gained)), raw=gained, units=units, facts=facts)
-
-
-def _style_frame_seconds(frames: FrameFacts, style: StyleStats) -> np.ndarray:
-    return np.asarray(frames.time[nearest_rows(frames.index, style.index)] if len(frames.index) else np.zeros(0))

@@ -20,22 +20,9 @@ from revisit.core import Case, GateResult, UsageError, gate
 from revisit.evidence.motion import FlowStats
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.geometry.camera_script import parse_script
+from revisit.metrics import view_gate
 from revisit.metrics.margins import UNSURE, add_margin_confidence
 from revisit.metrics.motion import camera_moved
-from revisit.metrics.view_gate import (
-    AWAY,
-    LEFT,
-    MOSTLY_UNKNOWN,
-    STEP,
-    STEP_OF_LEFT,
-    SURE,
-    UNKNOWN,
-    drop_uncertain_single_samples,
-    is_view_covered,
-    phases_of_first_view,
-    strip_lost_to_turns,
-    view_relations,
-)
 
 LOOKS_AWAY, NEVER_LOOKS_AWAY, IN_SCENE = "looks away", "never looks away", "hidden in the scene"
 IN_SCENE_MOVES = ("screen", "lights")  # of a camera script: what hides the target without the camera
@@ -80,13 +67,14 @@ def look_away(
     motion = camera_moved(flow)
     assert isinstance(motion, GateResult)
     say = partial(_look_away_verdict, links, motion, box)
-    finely = partial(view_relations, links, first_only=True)
+    finely = partial(view_gate.view_relations, links, first_only=True)
 
     def verdicts_at_other_thresholds(steps: int) -> Iterator[GateResult]:
-        for factor in (1 + steps * STEP, 1 - steps * STEP):
-            yield say(finely(factor), phases_of_first_view(finely(factor), factor))
-        for share in (1 + steps * STEP_OF_LEFT, 1 - steps * STEP_OF_LEFT):
-            yield say(finely(1.0), phases_of_first_view(finely(1.0), threshold=LEFT * share), 1 / share)
+        for factor in (1 + steps * view_gate.STEP, 1 - steps * view_gate.STEP):
+            yield say(finely(factor), view_gate.phases_of_first_view(finely(factor), factor))
+        for share in (1 + steps * view_gate.STEP_OF_LEFT, 1 - steps * view_gate.STEP_OF_LEFT):
+            threshold = view_gate.LEFT * share
+            yield say(finely(1.0), view_gate.phases_of_first_view(finely(1.0), threshold=threshold), 1 / share)
 
     return add_margin_confidence(say(relations, phases), verdicts_at_other_thresholds)
 
@@ -100,10 +88,10 @@ def _look_away_verdict(
     factor: float = 1.0,
 ) -> GateResult:
     """The verdict by one reading of the cues; `factor` is that of the share of the target that may stay inside."""
-    away = phases.phase == AWAY
-    lost = strip_lost_to_turns(relations)
+    away = phases.phase == view_gate.AWAY
+    lost = view_gate.strip_lost_to_turns(relations)
     facts = {
-        "lost_strip": round(float(np.nan_to_num(lost, nan=1.0)[phases.phase != UNKNOWN].max(initial=0.0)), 3),
+        "lost_strip": round(float(np.nan_to_num(lost, nan=1.0)[phases.phase != view_gate.UNKNOWN].max(initial=0.0)), 3),
         "excursion": round(float(motion.facts.get("excursion", 0.0)), 3),
     }
     unsure = partial(GateResult, "unsure", UNSURE, facts=facts)
@@ -122,12 +110,12 @@ def _look_away_verdict(
                 f"that rests makes one, too: the picture as a whole moves by only {facts['excursion']:.1%} of its width"
             )
         return GateResult("open", LOOKS_AWAY, facts={**facts, "by": "the target's place" if slid_out else "the view"})
-    if rests or is_view_covered(links, relations, away):
+    if rests or view_gate.is_view_covered(links, relations, away):
         return GateResult("closed", NEVER_LOOKS_AWAY, "the camera never looks away: it rests", facts)
     if away.any():
         reason = "no motion joins what follows to the first view: a cut, a picture that dissolves, or too fast a turn"
         return unsure(reason)
-    if float((phases.phase == UNKNOWN).mean()) > MOSTLY_UNKNOWN:
+    if float((phases.phase == view_gate.UNKNOWN).mean()) > view_gate.MOSTLY_UNKNOWN:
         return unsure("the first view is hardly recognised in the clip, so nobody knows whether the camera looks away")
     reason = f"the camera never looks away: at most {facts['lost_strip']:.0%} of the first view leave the frame"
     return GateResult("closed", NEVER_LOOKS_AWAY, reason, facts)
@@ -143,4 +131,4 @@ def _target_place_left_frame(relations: ViewRelations, box: tuple[float, float, 
     u, v = moved[:, 0] / depth, moved[:, 1] / depth
     inside = ((u >= 0) & (u <= 1) & (v >= 0) & (v <= 1)).mean(axis=1)
     out = np.isfinite(relations.lost[0]) & (inside <= most)
-    return bool(drop_uncertain_single_samples(out, relations.confidence[0] >= SURE).any())
+    return bool(view_gate.drop_uncertain_single_samples(out, relations.confidence[0] >= view_gate.SURE).any())

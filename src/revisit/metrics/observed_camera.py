@@ -16,10 +16,10 @@ ODOMETRY = "odometry"
 @derived(makes=ObservedCamera, needs=(), optional=(PoseTrack, CameraPath), version=3)
 def derive_observed_camera(track: PoseTrack | None, path: CameraPath | None) -> ObservedCamera | Unscored:
     """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
-    if track is not None and ODOMETRY in track.source:  # kept in a file, it still knows no ways
-        return ObservedCamera(track.frame, track.c2w[:, :3, :3], None, ODOMETRY)
     if track is not None:
-        return ObservedCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
+        turns, centres = track.c2w[:, :3, :3], track.c2w[:, :3, 3]
+        odometry = ODOMETRY in track.source  # kept in a file, it still knows no ways
+        return ObservedCamera(track.frame, turns, None if odometry else centres, ODOMETRY if odometry else track.source)
     if path is None:
         return Unscored(
             "no_camera", "no pose file was given, and the observer set has no observer that tracks the camera"

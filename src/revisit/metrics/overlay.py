@@ -164,9 +164,8 @@ def fit_channel_gain_and_offset(
             spread = float(t[inliers].var())
             if spread < 1:
                 break
-            gain = float(
-                np.clip(((t[inliers] - t[inliers].mean()) * (s[inliers] - s[inliers].mean())).mean() / spread, 0.4, 2.5)
-            )
+            covariance = ((t[inliers] - t[inliers].mean()) * (s[inliers] - s[inliers].mean())).mean()
+            gain = float(np.clip(covariance / spread, 0.4, 2.5))
             offset = float(s[inliers].mean() - gain * t[inliers].mean())
         gains[channel], offsets[channel] = gain, offset
     return gains, offsets
@@ -349,10 +348,8 @@ def warped_box_mask(warp: np.ndarray, box: tuple[float, float, float, float], sh
     """(H, W) pixels that a box of the first frame covers after a warp."""
     height, width = shape
     y, x = np.mgrid[:height, :width]
-    from_first = warp_points(
-        np.linalg.inv(warp), np.stack([(x + 0.5) / width, (y + 0.5) / height], axis=-1).reshape(-1, 2)
-    )
-    u, v = from_first.T
+    places = np.stack([(x + 0.5) / width, (y + 0.5) / height], axis=-1).reshape(-1, 2)
+    u, v = warp_points(np.linalg.inv(warp), places).T
     x0, y0, x1, y1 = box
     return np.asarray(((u >= x0) & (u <= x1) & (v >= y0) & (v <= y1)).reshape(height, width))
 
@@ -365,17 +362,14 @@ def locate_target(first: np.ndarray, truth: np.ndarray, was: np.ndarray, valid: 
     """
     change = (smallest_lab_distance(first, truth) > CHANGED) & valid
     size = int(was.sum())
-    parts = connected_parts(change, max(4, int(LEAST_MARK * size)))
+    least = max(4, int(LEAST_MARK * size))
+    parts = connected_parts(change, least)
     near = dilate_mask(was, 2)
     away = [part & ~near for part in parts if (part & ~near).sum() > 0.25 * size]
     if not away:
         # A target before a busy wall changes it in pieces; pieces next to each other, clear of the old place, are one.
-        joined = [
-            part
-            for part in connected_parts(dilate_mask(change, 2), max(4, int(LEAST_MARK * size)))
-            if not (part & near).any()
-        ]
-        away = [part for part in joined if (part & change).sum() > 0.15 * size]
+        joined = connected_parts(dilate_mask(change, 2), least)
+        away = [part for part in joined if not (part & near).any() and (part & change).sum() > 0.15 * size]
     if (change & was).sum() > 0.3 * size and away:
         return dilate_mask(max(away, key=lambda part: int(part.sum())), 1), True
     touching = [part for part in parts if (part & near).any()]

@@ -34,9 +34,8 @@ def target_in_view(case: Case, views: PairedViews) -> Score | Unscored:
     if len(views.index) < LEAST_FRAMES:
         return Unscored("too_short", f"only {len(views.index)} frames could be compared with the reference")
     inside = box_pixel_slices(case.target.box, views.clip.shape[1:3])
-    mine, truth = (
-        [box_blur_part(picture, inside) for picture in pictures] for pictures in (views.clip, views.reference)
-    )
+    sides = views.clip, views.reference
+    mine, truth = ([box_blur_part(picture, inside) for picture in pictures] for pictures in sides)
     if mine[0][..., 0].size < LEAST_PIXELS:
         return Unscored("not_followed", "the target's box is too small for pictures of this size")
 

@@ -117,19 +117,16 @@ def _state_facts(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, floa
         share, _ = fit_mixture_share(picture, truth, view, spoken if spoken.sum() >= LEAST_PIXELS else mark)
         mixed = explained_difference_share(picture, truth, view, region, share)
         total = float(change[region].sum())
-        remaining = float(
-            np.minimum(change, difference_beyond_tolerance(smallest_lab_distance(picture, view)))[region].sum()
-        )
+        to_view = difference_beyond_tolerance(smallest_lab_distance(picture, view))
+        remaining = float(np.minimum(change, to_view)[region].sum())
         facts[f"{name}_like"] = share
         facts[f"{name}_fit"] = max(mixed, 1 - remaining / total) if total > LEAST_CHANGE * mark.sum() else 0.0
     both = near & overlay.first_valid[k] & overlay.last_valid[k]
     differ = both & (smallest_lab_distance(overlay.first[k], overlay.last[k]) > CHANGED)
     facts["nearer_last"] = float("nan")
     if differ.sum() >= LEAST_PIXELS and all(lies.values()):
-        to_first, to_last = (
-            difference_beyond_tolerance(smallest_lab_distance(picture, view[k]))[differ] + 1.0
-            for view in (overlay.first, overlay.last)
-        )
+        apart = [smallest_lab_distance(picture, view[k])[differ] for view in (overlay.first, overlay.last)]
+        to_first, to_last = (difference_beyond_tolerance(distance) + 1.0 for distance in apart)
         facts["nearer_last"] = float((to_first / (to_first + to_last)).mean())
     return facts
 

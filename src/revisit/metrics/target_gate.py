@@ -25,28 +25,12 @@ from revisit.evidence.target import (
     TargetPhases,
     TargetTrack,
 )
+from revisit.metrics import target_features, target_probability
 from revisit.metrics.answers import cache_for_last_record
 from revisit.metrics.margins import UNSURE
 from revisit.metrics.overlay import box_blur
 from revisit.metrics.resting_camera import box_pixel_slices
-from revisit.metrics.target_features import (
-    CLEARLY_THERE,
-    MOSTLY_GONE,
-    away_frames,
-    layout_absence,
-    layout_presence,
-    lead_over_clutter,
-    look_absence,
-    look_presence,
-)
-from revisit.metrics.target_probability import (
-    LAYOUT,
-    LOOKS,
-    clip_features_and_rule_verdict,
-    label_probabilities,
-    target_models,
-)
-from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY
+from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY, frames_after_return
 
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
 FEWEST = 4  # frames in which something can leave and return
@@ -77,25 +61,25 @@ def read_target_outcome(sight: TargetObservations, hidden_for: float = 0.3, back
     """What a clip's observations say of its target."""
     track = sight.track
     looks = sight.looks if sight.looks is not None and len(sight.looks.index) else None
-    model = target_models()[LAYOUT if looks is None else LOOKS]
+    model = target_probability.target_models()[target_probability.LAYOUT if looks is None else target_probability.LOOKS]
     lasting = {"hidden_for": hidden_for, "back_for": back_for}
-    features, rule = clip_features_and_rule_verdict(track, looks, **lasting)
-    probabilities = label_probabilities(model, features)
+    features, rule = target_probability.clip_features_and_rule_verdict(track, looks, **lasting)
+    probabilities = target_probability.label_probabilities(model, features)
     label = max(probabilities, key=lambda name: probabilities[name])
     decided = probabilities[label] >= model["decided"]
     source: TargetTrack | TargetLooks = track if looks is None else looks
     if looks is None:
-        absence = layout_absence(track, **lasting)
-        presence, value, similarity = layout_presence(track), lead_over_clutter(track), track.peak
-        by = LAYOUT
+        absence, by = target_features.layout_absence(track, **lasting), target_probability.LAYOUT
+        presence, value = target_features.layout_presence(track), target_features.lead_over_clutter(track)
+        similarity = track.peak
     else:
-        absence = look_absence(looks, **lasting)
-        presence, value, similarity = look_presence(looks), looks.like - looks.unlike, looks.like
-        by = looks.maker
-    away = away_frames(absence, label != NEVER, label == CAME_BACK)
+        absence, by = target_features.look_absence(looks, **lasting), looks.maker
+        presence, value, similarity = target_features.look_presence(looks), looks.like - looks.unlike, looks.like
+    away = target_features.away_frames(absence, label != NEVER, label == CAME_BACK)
     if rule.label == label:  # frame by frame the rules are more exact than averages
         away = rule.away
-    says = np.where(presence >= CLEARLY_THERE, 1, np.where(presence < MOSTLY_GONE, -1, 0)).astype(np.int8)
+    there, gone = presence >= target_features.CLEARLY_THERE, presence < target_features.MOSTLY_GONE
+    says = np.where(there, 1, np.where(gone, -1, 0)).astype(np.int8)
     return TargetReading(
         probabilities, label, decided, by, source.index, source.seconds, away, says, value, similarity
     )  # fmt: skip
@@ -122,7 +106,7 @@ def target_phases(
         return Unscored("too_short", "the clip has no frames to look for the target in")
     reading = read_target_outcome(sight, hidden_for, back_for)
     state = np.where(reading.away, HIDDEN, np.where(np.cumsum(reading.away) > 0, RETURNED, VISIBLE)).astype(np.int8)
-    if looks is None or reading.by == LAYOUT:
+    if looks is None or reading.by == target_probability.LAYOUT:
         apart = (np.abs(track.peak_box - track.box).max(1) > 0.1) & (reading.value >= LEAD)
         box = np.where((apart & ~reading.away)[:, None], track.peak_box, track.box)
         return TargetPhases(track.index, track.seconds, state, reading.says != 0, box, reading.value)
@@ -179,7 +163,7 @@ def reason_target_is_unjudgeable(sight: TargetObservations) -> str:
         return ""
     if track.texture < FAINTEST:
         return "the target has too little texture and colour of its own to be told from the rest of the first frame"
-    if lead_over_clutter(track)[0] < LEAD:
+    if target_features.lead_over_clutter(track)[0] < LEAD:
         return "other things in the first frame look like the target"
     return ""
 
@@ -205,7 +189,7 @@ def target_return(
     units = Series(
         frame=reading.index, value=reading.value, similarity=reading.similarity, hidden=reading.away, says=reading.says
     )
-    if looks is not None and reading.by != LAYOUT:
+    if looks is not None and reading.by != target_probability.LAYOUT:
         facts |= {"looked_at": len(looks.index), "views": looks.views}
         further = dict(zip(("x0", "y0", "x1", "y1"), looks.box.T, strict=True))
     else:
@@ -232,11 +216,9 @@ def _target_verdict(reading: TargetReading, facts: dict[str, object], units: Ser
 
 
 def _reading_facts(reading: TargetReading) -> dict[str, object]:
-    away = reading.away
-    back = ~away & (np.cumsum(away) > 0)
-    step = float(np.median(np.diff(reading.seconds))) if len(away) > 1 else 0.0
+    away, back = reading.away, frames_after_return(reading.away)
     return {
-        "hidden_seconds": round(float(away.sum() * step), 3),
+        "hidden_seconds": round(float(away.sum() * target_features.median_frame_seconds(reading.seconds, 0.0)), 3),
         "first_hidden_frame": int(reading.index[away.argmax()]) if away.any() else None,
         "first_return_frame": int(reading.index[back.argmax()]) if back.any() else None,
         "return_similarity": round(float(np.median(reading.similarity[back])), 3) if back.any() else None,

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TypedDict
 
 import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
+from revisit.metrics import target_rules as rules
 from revisit.metrics.target_features import layout_features, look_features
-from revisit.metrics.target_rules import (
-    CAME_BACK,
-    NEVER,
-    STAYED_AWAY,
-    RuleVerdict,
-    layout_verdict,
-    look_verdict,
-    rule_features,
-)
 
-LABELS = (NEVER, CAME_BACK, STAYED_AWAY)
+LABELS = (rules.NEVER, rules.CAME_BACK, rules.STAYED_AWAY)
 LAYOUT, LOOKS = "layout", "looks"
 MODEL_FILE = "target_model.json"
 
@@ -55,14 +47,14 @@ def target_models() -> dict[str, TargetModel]:
 
 def clip_features_and_rule_verdict(
     track: TargetTrack, looks: TargetLooks | None, *, hidden_for: float = 0.3, back_for: float = 0.3
-) -> tuple[dict[str, float], RuleVerdict]:
+) -> tuple[dict[str, float], rules.RuleVerdict]:
     """All features of a clip, with those of a network's looks where there are any, and the verdict of the rules."""
     seconds = {"hidden_for": hidden_for, "back_for": back_for}
-    verdict = layout_verdict(track, **seconds)
-    features = layout_features(track, **seconds) | rule_features(verdict)
+    verdict = rules.verdict_with_room(partial(rules.label_and_away_by_layout, track), rules.Rule(**seconds))
+    features = layout_features(track, **seconds) | rules.rule_features(verdict)
     if looks is not None:
-        verdict = look_verdict(looks, **seconds)
-        features |= look_features(looks, **seconds) | rule_features(verdict, "look_")
+        verdict = rules.verdict_with_room(partial(rules.label_and_away_by_looks, looks), rules.LookRule(**seconds))
+        features |= look_features(looks, **seconds) | rules.rule_features(verdict, "look_")
     return features, verdict
 
 

@@ -41,14 +41,12 @@ def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen
     if verdict.label == CAME_BACK:
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
     place_visible = empty_place_frames(track) & (phases.state == HIDDEN)
-    facts["place_seen_frames"] = int(place_visible.sum())
-    if place_visible.sum() < frame_count_lasting(track.seconds, seen_for, 3):
+    count = facts["place_seen_frames"] = int(place_visible.sum())
+    if count < frame_count_lasting(track.seconds, seen_for, 3):
         return Unscored(
             "no_return", "the place of the target was not seen again, so its return cannot be checked", facts
         )
-    units = Series(
-        frame=track.index[place_visible], value=np.zeros(int(place_visible.sum())), place=track.place[place_visible]
-    )
+    units = Series(frame=track.index[place_visible], value=np.zeros(count), place=track.place[place_visible])
     return Score(0.0, units=units, facts=facts)
 
 

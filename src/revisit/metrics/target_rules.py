@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -108,24 +107,10 @@ class RuleVerdict(NamedTuple):
 
     label: str  # UNSURE where they are in doubt, or slightly different thresholds say something else
     away: np.ndarray  # (N,) whether the target is away
-    room: (
-        float  # share of the steps of margin (see margins.py) that leave the label as it is, the first of them counted
-    )
+    room: float  # share of the steps of margin (see margins.py) that leave the label as it is, with the first
 
 
-def layout_verdict(track: TargetTrack, *, hidden_for: float, back_for: float) -> RuleVerdict:
-    """The verdict by the layout of edges and colours."""
-    return _verdict_with_room(partial(label_and_away_by_layout, track), Rule(hidden_for=hidden_for, back_for=back_for))
-
-
-def look_verdict(looks: TargetLooks, *, hidden_for: float, back_for: float) -> RuleVerdict:
-    """The verdict by what a network sees."""
-    return _verdict_with_room(
-        partial(label_and_away_by_looks, looks), LookRule(hidden_for=hidden_for, back_for=back_for)
-    )
-
-
-def _verdict_with_room(read: Callable[[AnyRule], tuple[str, np.ndarray]], rule: AnyRule) -> RuleVerdict:
+def verdict_with_room(read: Callable[[AnyRule], tuple[str, np.ndarray]], rule: AnyRule) -> RuleVerdict:
     """What a rule says with these thresholds and with others, so many steps off."""
     label, away = read(rule)
     survived = 0
@@ -188,10 +173,7 @@ def layout_away_and_weak_return(track: TargetTrack, cues: np.ndarray, rule: Rule
     if len(absent) >= 3:
         # what the clip reaches without the target is the best measure of its clutter
         level = float(np.percentile(absent, 90)) + ABOVE_HIDDEN
-        first_gone = (
-            int(np.flatnonzero(away_with_gaps_filled(says))[0]) if away_with_gaps_filled(says).any() else len(says)
-        )
-        doubtful = (says > 0) & (similarity < level) & (np.arange(len(says)) >= first_gone)
+        doubtful = (says > 0) & (similarity < level) & (np.cumsum(away_with_gaps_filled(says)) > 0)
         says[doubtful] = 0
         weak = int(doubtful.sum()) >= frame_count_lasting(track.seconds, rule.back_for, 2)
     away = away_with_gaps_filled(says)

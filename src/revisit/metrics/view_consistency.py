@@ -175,10 +175,7 @@ def score_return_pairs(
         )
     rows, cosines = [], []
     for k in range(len(pairs)):
-        i, j = (
-            nearest_row_within_half_step(at, patches.index, int(pairs.i[k])),
-            nearest_row_within_half_step(at, patches.index, int(pairs.j[k])),
-        )
+        i, j = (nearest_row_within_half_step(at, patches.index, int(side[k])) for side in (pairs.i, pairs.j))
         if i is None or j is None or i == j:
             continue
         similarity = corresponding_patch_cosines(patches.tokens[i], patches.tokens[j], pairs.warp[k])
@@ -189,12 +186,8 @@ def score_return_pairs(
         return Unscored("not_observed", "the frames of the return pairs have no patch descriptors")
     value = np.clip((np.array(cosines) - floor) / (ceiling - floor), 0, 1)
     gap = pairs.gap[rows]
-    facts = {
-        "pairs": len(rows),
-        "floor": round(floor, 4),
-        "ceiling": round(ceiling, 4),
-        **similarity_curve_facts(gap, value),
-    }
+    scale_facts = {"pairs": len(rows), "floor": round(floor, 4), "ceiling": round(ceiling, 4)}
+    facts = scale_facts | similarity_curve_facts(gap, value)
     units = Series(frame=pairs.j[rows], other=pairs.i[rows], gap=gap, value=value)
     return Score(float(value.mean()), raw=float(np.mean(cosines)), units=units, facts=facts)
 
@@ -210,14 +203,13 @@ def nearest_row_within_half_step(rows: dict[int, int], index: np.ndarray, frame:
 
 def similarity_curve_facts(gap: np.ndarray, value: np.ndarray, bins: int = 5) -> dict[str, object]:
     """Mean value in up to five equal bins of seconds since last seen, and the slope of a straight line."""
-    facts: dict[str, object] = {}
     span = float(gap.max() - gap.min())
-    if span <= 0:
-        return {"curve_seconds": [round(float(gap.mean()), 3)], "curve_value": [round(float(value.mean()), 4)]}
-    which = np.minimum(((gap - gap.min()) / span * bins).astype(int), bins - 1)
-    full = [b for b in range(bins) if (which == b).any()]
-    facts["curve_seconds"] = [round(float(gap[which == b].mean()), 3) for b in full]
-    facts["curve_value"] = [round(float(value[which == b].mean()), 4) for b in full]
+    which = np.minimum(((gap - gap.min()) / (span or 1.0) * bins).astype(int), bins - 1)
+    full = np.unique(which)
+    facts: dict[str, object] = {
+        "curve_seconds": [round(float(gap[which == b].mean()), 3) for b in full],
+        "curve_value": [round(float(value[which == b].mean()), 4) for b in full],
+    }
     if len(gap) >= 4 and len(full) >= 2:
         facts["slope_per_second"] = round(float(np.polyfit(gap, value, 1)[0]), 5)
     return facts

@@ -128,12 +128,8 @@ class Checkpoint:
         held = metrics_changed_by_truth(self.results)
         names = [*self.results.metrics, *(add_held_suffix(metric) for metric in self.results.metrics if metric in held)]
         cells |= {name: self.results.cell(name) for name in names}
-        scalars = {
-            "coverage": self.coverage,
-            "clips": float(len(self.results.cases)),
-            "seconds": self.spent.total,
-            "seconds_networks": self.spent.networks,
-        }
+        scalars = {"coverage": self.coverage, "clips": float(len(self.results.cases))}
+        scalars |= {"seconds": self.spent.total, "seconds_networks": self.spent.networks}
         for name, cell in cells.items():
             if cell.mean is not None:
                 scalars[name] = cell.mean
@@ -188,13 +184,11 @@ class Checkpoint:
         case, film = record.case, self.shown[record.case.id]
         frame = worst_or_first_return_frame(self.results, case, self.metric)
         frame = int(film.index[-1]) if frame is None else frame
-        parts = {
-            "first view": _decode_nearest_thumbnail(film, int(film.index[0])),
-            f"frame {frame}": _decode_nearest_thumbnail(film, frame),
-        }
+        views = {"first view": (film, int(film.index[0])), f"frame {frame}": (film, frame)}
         truth = self.results.truth_of(case)
         if truth is not None and truth.id in self.shown:
-            parts["truth"] = _decode_nearest_thumbnail(self.shown[truth.id], frame)
+            views["truth"] = self.shown[truth.id], frame
+        parts = {title: _decode_nearest_thumbnail(*view) for title, view in views.items()}
         score_text = f"{score_title(self.score)} {number_text(record.value)}, frame {frame}"
         why = record.sentence if record.value is None else score_text
         return MomentPicture(name, _join_titled_pictures(parts), f"{case.clip_name}: {why}")

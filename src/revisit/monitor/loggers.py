@@ -114,13 +114,10 @@ def _write_to_mlflow(checkpoint: Checkpoint, logger: Any, step: int) -> None:
 def _write_to_lightning(checkpoint: Checkpoint, logger: Any, step: int) -> None:
     """What is behind a logger of Lightning; one that has no pictures is given the scalars."""
     inner = logger.experiment
-    homes = _packages_of_logger(inner)
-    if "mlflow" in homes:
+    if "mlflow" in _packages_of_logger(inner):
         _write_to_mlflow(checkpoint, (inner, logger.run_id), step)
-    elif "wandb" in homes:
-        _write_to_wandb(checkpoint, inner, step)
-    elif hasattr(inner, "add_image"):
-        _write_to_tensorboard(checkpoint, inner, step)
+    elif "wandb" in _packages_of_logger(inner) or hasattr(inner, "add_image"):
+        write_checkpoint_to_loggers(checkpoint, inner, step)
     else:
         logger.log_metrics(checkpoint.scalars(), step)
         logger.save()

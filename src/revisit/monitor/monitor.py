@@ -16,7 +16,6 @@ from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, targe
 from revisit.core.observer import Params
 from revisit.core.text import count_and_noun
 from revisit.engine.plan import Plan
-from revisit.evidence.frames import Thumbnails
 from revisit.monitor.checkpoint import Checkpoint, memory_mean_cell
 from revisit.monitor.layouts import NotFinite, ValueRange, frames_to_uint8, require_valid_layout
 from revisit.monitor.ranks import gather_from_ranks, rank_and_count
@@ -113,9 +112,7 @@ class Monitor:
             moves = [MOTION] if MOTION in SUITES[suite].metrics() else []
             self._scorer.metrics = [*self._scorer.memory_metrics(), *moves, LOOK_AWAY]
         if memory and (memory not in METRICS or None in METRICS[memory].range):
-            raise UsageError(
-                f"memory={memory!r} is no metric with a range; leave it out, or see `revisit list metrics`"
-            )
+            raise UsageError(f"memory={memory!r} is no metric with a range; leave it out or see `revisit list metrics`")
         self.metric = memory
         self._scorer.require_runnable()
         self._truth_of_scene: dict[str, str] = {}
@@ -247,39 +244,31 @@ class Monitor:
             Rejected(f"{name}@{self.model}", why, self.model, missing=name not in refused)
             for name, why in reasons.items()
         ]
-        plan = self._scorer.plan_for_all_clips(list(clips.values()), rejected)
-        results = Results(
-            plan.cases,
-            {(one.case.id, one.question): one for clip in clips.values() for one in clip.records}.values(),
-            rejected,
-            asks=plan.suite.asks,
-            series={key: series for clip in clips.values() for key, series in clip.series.items()},
-            name=self.model,
-        )
+        scored = list(clips.values())
+        plan = self._scorer.plan_for_all_clips(scored, rejected)
+        records = {(one.case.id, one.question): one for clip in scored for one in clip.records}.values()
+        series = {key: values for clip in scored for key, values in clip.series.items()}
+        results = Results(plan.cases, records, rejected, asks=plan.suite.asks, series=series, name=self.model)
         if not self._warned:
             results.warn_of_failures()
             self._warned = True
         spent = sum((part.spent for part in parts), Spent())
-        memory_metric = self.metric or self._choose_memory_metric(plan, list(clips.values()))
+        memory_metric = self.metric or self._choose_memory_metric(plan, scored)
         if clips:  # refused clips do not tell what can be asked of the next ones
             self.metric = memory_metric
         report = None
         if self.out is not None and rank_and_count()[0] == 0:
             number = sum(1 for _ in self.out.glob("step-*")) if step is None else step
-            report = write_checkpoint_run(self.out / f"step-{number:08d}", plan, list(clips.values()))
+            report = write_checkpoint_run(self.out / f"step-{number:08d}", plan, scored)
         tested = held_to_truth(results).cell(memory_metric)
-        pictures = {
-            case.id: picture
-            for clip in clips.values()
-            for case in clip.cases
-            if isinstance(
-                picture := clip.pictures.get(clip.planned["wanted"][case.id].keys.get("thumbnails", "")), Thumbnails
-            )
-        }
+        pictures: dict[str, Any] = {}
+        for clip in scored:
+            for case in clip.cases:
+                key = clip.planned["wanted"][case.id].keys.get("thumbnails", "")
+                pictures |= {case.id: clip.pictures[key]} if key in clip.pictures else {}
         return Checkpoint(
             results, memory_metric, memory_mean_cell(results, memory_metric), tested, tested.n / len(results.entries),
-            spent,
-            report, tuple(missing), pictures,
+            spent, report, tuple(missing), pictures,
         )  # fmt: skip
 
     def reset(self) -> None:
@@ -342,13 +331,12 @@ class Monitor:
         """The reference as a clip; bytes may come as they are, whatever the layout of what is generated."""
         name = f"the reference of {case.clip_name}"
         is_bytes = str(getattr(reference, "dtype", "")).removeprefix("torch.") == "uint8"
-        if is_bytes and np.shape(reference)[-1] == 3:
-            rgb = frames_to_uint8(reference, "THWC", None, name)
-        else:
-            try:
-                rgb = frames_to_uint8(reference, self.layout.removeprefix("B"), self.value_range, name)
-            except NotFinite as error:
-                raise UsageError(str(error)) from None
+        plain = is_bytes and np.shape(reference)[-1] == 3
+        layout, value_range = ("THWC", None) if plain else (self.layout.removeprefix("B"), self.value_range)
+        try:
+            rgb = frames_to_uint8(reference, layout, value_range, name)
+        except NotFinite as error:
+            raise UsageError(str(error)) from None
         return Clip(Path(IN_MEMORY) / "reference" / case.sample, fps=self.fps, frames=InMemory(rgb))
 
     def _require_same_reference(self, scene: str, scored: ScoredClip) -> None:

@@ -31,21 +31,19 @@ def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> 
                 cache.save(key, record)
             except Exception as error:  # no training ends for a picture
                 why = getattr(error, "strerror", None) or type(error).__name__
-                cache.problems["write"] = (
-                    f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
-                )
+                problem = f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
+                cache.problems["write"] = problem
     with lock_run(out, alone=True):
         resumed = resume_run(out, plan, fresh=True, request=None, adds=None)
         account = InvocationLog(resumed, cache, "revisit.Monitor", None, cached=0, adds=False)
         with RecordWriter(out / "records.jsonl") as writer:
-            questions_on_disk: set[tuple[str, str]] = set()
+            on_disk: set[tuple[str, str]] = set()  # a truth comes with each of its clips
             for clip in clips:
-                records = [one for one in clip.records if (one.case.id, one.question) not in questions_on_disk]
-                series = [clip.series.get((record.case.id, record.question)) for record in records]
-                writer.append(
-                    *(record_with_saved_units(*pair, out / "units") for pair in zip(records, series, strict=True))
-                )
-                questions_on_disk |= {(one.case.id, one.question) for one in records}
+                for record in clip.records:
+                    key = record.case.id, record.question
+                    if key not in on_disk:
+                        writer.append(record_with_saved_units(record, clip.series.get(key), out / "units"))
+                        on_disk.add(key)
         results = write_result_files(resumed)
         account.write_run_json(finished=time.time())
     return write_report(Run(out, resumed.lines, results))

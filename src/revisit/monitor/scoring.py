@@ -73,19 +73,12 @@ class ClipScorer:
         results = observe_and_score_cases(plan, self.seen)
         truths = {plan.digests[truth.id] for truth in results.truths}
         self._of_truth |= {key for key, (owner, _, _) in plan.tasks.items() if owner in truths}
-        evidence_by_key = {
-            key: cache.load(object, key)
-            for evidence in plan.wanted.values()
-            for kind, key in [*evidence.keys.items(), *evidence.reference.items()]
-            if kind in ALWAYS and key in cache
-        }
+        pairs = [pair for one in plan.wanted.values() for pair in (*one.keys.items(), *one.reference.items())]
+        evidence_by_key = {key: cache.load(object, key) for kind, key in pairs if kind in ALWAYS and key in cache}
         cache.keep_only(self._of_truth)
-        lacking = frozenset(
-            metric.id
-            for metric in plan.metrics
-            if {evidence_id(kind) for kind in observed_kinds_needed_by(metric, optional=False)}
-            & plan.wanted[case.id].absent.keys()
-        )
+        absent = plan.wanted[case.id].absent
+        needs = {metric.id: observed_kinds_needed_by(metric, optional=False) for metric in plan.metrics}
+        lacking = frozenset(id for id, kinds in needs.items() if any(evidence_id(kind) in absent for kind in kinds))
         networks = sum(spent for id, spent in self.seen.seconds.items() if OBSERVERS[id].weights)
         cases = {one.id: _without_frames(one) for one in plan.cases}
         tasks = {key: (owner, replace(clip, frames=None), task) for key, (owner, clip, task) in plan.tasks.items()}
@@ -105,15 +98,11 @@ class ClipScorer:
         parts: dict[str, Any] = {
             name: {id: value for clip in clips for id, value in clip.planned[name].items()} for name in PARTS
         }
-        return replace(
-            self.plan_for_cases(),
-            cases=tuple(case for clip in clips for case in clip.cases if not case.truth)
-            + tuple({case.id: case for clip in clips for case in clip.cases if case.truth}.values()),
-            rejected=tuple(rejected),
-            clips={},
-            total=len(clips) + len(rejected),
-            **parts,
-        )
+        cases = [case for clip in clips for case in clip.cases]
+        truths = {case.id: case for case in cases if case.truth}
+        parts["cases"] = (*(case for case in cases if not case.truth), *truths.values())
+        total = len(clips) + len(rejected)
+        return replace(self.plan_for_cases(), rejected=tuple(rejected), clips={}, total=total, **parts)
 
     def memory_metrics(self) -> list[str]:
         """Metrics of the suite that answer its questions of memory, the best first."""

@@ -21,9 +21,8 @@ class Subset:
         if seconds is not None and not seconds > 0:
             raise UsageError(f"seconds={seconds}: a budget is more than no time")
         self.clips, self.seconds = clips, seconds
-        self.allowed: frozenset[str] | None = (
-            frozenset(sorted(set(names), key=_random_order_key)[:clips]) if names else None
-        )
+        in_random_order = sorted(set(names), key=lambda name: (digest(name), name))  # always the same one
+        self.allowed: frozenset[str] | None = frozenset(in_random_order[:clips]) if names else None
         self.chosen: list[str] = []  # as they came
         self.settled = False
 
@@ -51,8 +50,3 @@ class Subset:
     def restore_choice(self, names: Sequence[str]) -> None:
         """The clips of an earlier process."""
         self.chosen, self.settled = list(names), bool(names)
-
-
-def _random_order_key(name: str) -> tuple[str, str]:
-    """Where a name stands in a random order that is always the same."""
-    return digest(name), name
