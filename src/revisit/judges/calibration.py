@@ -111,16 +111,17 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
         "failed": sum(answer.status == "failed" for answer in answers),
         "with_p_yes": sum(answer.p_yes is not None for answer in answers),
     }
-    by_form = group_items(answered, lambda pair: type(pair[0].question.schema))
+    forms = (YesNo, Rating, Choice)
+    by_form = {form: [pair for pair in answered if isinstance(pair[0].question.schema, form)] for form in forms}
     values = {form: [value for _, value in some] for form, some in by_form.items()}
     right = {form: [row.right for row, _ in some] for form, some in by_form.items()}
-    if YesNo in by_form:
+    if by_form[YesNo]:
         # The answer to a question for the opposite is turned round: else a fact that nearly always holds would look
         # like as many yeses as noes, and 0.5 would not be chance.
         turned = [row.polarity == "negative" for row, _ in by_form[YesNo]]
         of_facts = [list(map(ne, column, turned)) for column in (values[YesNo], right[YesNo])]
         scores["yes_no"] = asdict(yes_no_agreement(*of_facts))
-    if Rating in by_form:
+    if by_form[Rating]:
         off = list(map(sub, values[Rating], right[Rating]))
         scores["ratings"] = {
             "n": len(off),
@@ -130,7 +131,7 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
             "kappa_linear": cohen_kappa(values[Rating], right[Rating], "linear"),
             "kappa_quadratic": cohen_kappa(values[Rating], right[Rating], "quadratic"),
         }
-    if Choice in by_form:
+    if by_form[Choice]:
         accuracy = _share_of_true(list(map(eq, values[Choice], right[Choice])))
         kappa = cohen_kappa(values[Choice], right[Choice])
         scores["choices"] = {"n": len(values[Choice]), "accuracy": accuracy, "kappa": kappa}
