@@ -41,18 +41,28 @@ def audit_horizon(
     for away in AWAY:
         folder = out / "horizon" / f"away-{away}"
         manifest = render_grid(
-            folder, kinds, (1.0,), seeds, away=away,
-            workers=options.workers, fresh=options.fresh, progress=options.rendered,
-        )  # fmt: skip
+            folder,
+            kinds,
+            (1.0,),
+            seeds,
+            away=away,
+            workers=options.workers,
+            fresh=options.fresh,
+            progress=options.rendered,
+        )
         entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_fading_clip_line(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_line_for_all_gaps(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
     write_json_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
     plan, request = audit_plan_and_request(out / "horizon", options.set, ("folder",), options.metrics)
     run = evaluate(
-        plan, out / "horizon-run", workers=options.workers, fresh=options.fresh, progress=options.observed,
+        plan,
+        out / "horizon-run",
+        workers=options.workers,
+        fresh=options.fresh,
+        progress=options.observed,
         request=request.as_json(),
-    )  # fmt: skip
+    )
     content = {
         "set": plan.observers.id,
         "fps": FPS,

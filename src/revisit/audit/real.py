@@ -43,12 +43,16 @@ def audit_real_clips(
     clips = read_labelled_clips(folders)
     cases = [
         Case(
-            clip.name, "folder", "labelled", clip.scene, Clip(clip.clip),
+            clip.name,
+            "folder",
+            "labelled",
+            clip.scene,
+            Clip(clip.clip),
             reference=None if clip.reference is None else Clip(clip.reference),
             target=None if clip.box is None else Target(clip.target, clip.box),
         )
         for clip in clips
-    ]  # fmt: skip
+    ]
     encoded = out / "encoded" if with_flips else None
     if encoded is not None:
         encode_crf18_clips(cases, encoded, options)
@@ -75,14 +79,18 @@ def compare_with_labels(clips: Sequence[Labelled], results: Results) -> Content:
     with_view = [clip for clip in clips if clip.view and results.answer(clip.name, VIEW) is not None]
     rows = [
         {
-            "clip": clip.name, "scene": clip.scene, "kind": clip.kind, "label": clip.verdict or "borderline",
-            "said": verdicts[clip.name], "outcome": verdict_outcome(clip.verdict, verdicts[clip.name])
-            if clip.verdict else "",
-            "source": clip.source, "confidence": facts[clip.name].get("confidence"),
+            "clip": clip.name,
+            "scene": clip.scene,
+            "kind": clip.kind,
+            "label": clip.verdict or "borderline",
+            "said": verdicts[clip.name],
+            "outcome": verdict_outcome(clip.verdict, verdicts[clip.name]) if clip.verdict else "",
+            "source": clip.source,
+            "confidence": facts[clip.name].get("confidence"),
             "why": facts[clip.name].get("sentence"),
         }
         for clip in clips
-    ]  # fmt: skip
+    ]
 
     def count_target_outcomes(some: Sequence[Labelled]) -> Content:
         return count_outcomes(some, lambda clip: verdicts[clip.name])

@@ -81,15 +81,26 @@ def run_audit(
 ) -> Content:
     """Render, evaluate and analyse what is not there yet; return the content of audit.json."""
     render_grid(
-        out / "grid", [*grid.failure_kinds, *grid.floors], grid.strengths, grid.scene_seeds,
-        middle=grid.middle_strength_seeds, size=grid.size,
-        workers=options.workers, fresh=options.fresh, progress=options.rendered,
-    )  # fmt: skip
+        out / "grid",
+        [*grid.failure_kinds, *grid.floors],
+        grid.strengths,
+        grid.scene_seeds,
+        middle=grid.middle_strength_seeds,
+        size=grid.size,
+        workers=options.workers,
+        fresh=options.fresh,
+        progress=options.rendered,
+    )
     plan, request = audit_plan_and_request(out / "grid", options.set, suites, options.metrics)
     run = evaluate(
-        plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.observed, command=command,
+        plan,
+        out / "run",
+        workers=options.workers,
+        fresh=options.fresh,
+        progress=options.observed,
+        command=command,
         request=request.as_json(),
-    )  # fmt: skip
+    )
     content = analyse_run(plan, run, grid)
     write_json(out / "audit.json", content)
     return content

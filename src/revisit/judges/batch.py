@@ -101,7 +101,8 @@ class JudgeClient:
                 if key in self._under_way:
                     futures.append(self._under_way[key])
                     continue
-                futures.append(future := Future())
+                future: Future[JudgeAnswer] = Future()
+                futures.append(future)
                 answer = self._find_stored_answer(frames, question)
                 if answer is None or (answer.status == "unanswered" and self.patience.ask_unanswered):
                     self._under_way[key] = future

@@ -110,10 +110,11 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
         "failed": sum(answer.status == "failed" for answer in answers),
         "with_p_yes": sum(answer.p_yes is not None for answer in answers),
     }
-    by_form = group_items(answered, lambda pair: type(pair[0].question.schema))
+    forms = (YesNo, Rating, Choice)
+    by_form = {form: [pair for pair in answered if isinstance(pair[0].question.schema, form)] for form in forms}
     values = {form: [value for _, value in some] for form, some in by_form.items()}
     right = {form: [row.right for row, _ in some] for form, some in by_form.items()}
-    if YesNo in by_form:
+    if by_form[YesNo]:
         # The answer to a question for the opposite is turned round: else a fact that nearly always holds would look
         # like as many yeses as noes, and 0.5 would not be chance.
         turned = [row.polarity == "negative" for row, _ in by_form[YesNo]]
@@ -122,7 +123,7 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
             for column in (values[YesNo], right[YesNo])
         )
         scores["yes_no"] = yes_no_agreement(given, wanted)
-    if Rating in by_form:
+    if by_form[Rating]:
         off = [value - wanted for value, wanted in zip(values[Rating], right[Rating], strict=True)]
         scores["ratings"] = {
             "n": len(off),
@@ -132,7 +133,7 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
             "kappa_linear": cohen_kappa(values[Rating], right[Rating], "linear"),
             "kappa_quadratic": cohen_kappa(values[Rating], right[Rating], "quadratic"),
         }
-    if Choice in by_form:
+    if by_form[Choice]:
         accuracy = _share_of_true(
             [value == wanted for value, wanted in zip(values[Choice], right[Choice], strict=True)]
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -98,6 +98,9 @@ class JudgeAnswer:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     tries: int = 0  # replies it took
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> JudgeAnswer:

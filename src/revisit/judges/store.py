@@ -11,7 +11,6 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,7 @@ class AnswerStore:
                 "frames": frames.digest,
                 "question": {"id": question.id, "digest": question.digest, "text": question.text},
                 "judge": dict(judge),
-                "answer": asdict(answer),
+                "answer": answer.as_json(),
                 "asked": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             }
         )

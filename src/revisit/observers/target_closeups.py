@@ -29,7 +29,7 @@ LOST_LIKE, LOST_MARGIN, LOST_LOOKS = 0.4, 0.0, 2  # the target is lost after so 
 
 
 class CloseLook(NamedTuple):
-    """The candidate of a frame that is most like the target and least like its background, seen closely; see `TargetLooks`."""
+    """The candidate of a frame most like the target and least like its background, seen closely; see `TargetLooks`."""
 
     close: float  # cosine to the target in the first frame
     close_view: float  # cosine to the most alike of its views, the first among them

@@ -109,8 +109,12 @@ def load_vipe(model: str, device: str) -> Estimate:
         source = ["--image-dir", str(video)] if video.is_dir() else [str(video)]
         command(["infer", *source, "--output", str(folder), "--pipeline", model], standalone_mode=False)
         with np.load(next(folder.glob("pose/*.npz"))) as poses, np.load(next(folder.glob("intrinsics/*.npz"))) as lens:
-            return {"extrinsics": poses["data"], "numbers": poses["inds"],
-                    "intrinsics": intrinsic_matrices(lens["data"]), "convention": "c2w_opencv"}  # fmt: skip
+            return {
+                "extrinsics": poses["data"],
+                "numbers": poses["inds"],
+                "intrinsics": intrinsic_matrices(lens["data"]),
+                "convention": "c2w_opencv",
+            }
 
     return estimate_poses
 

@@ -29,9 +29,15 @@ def room_setting(seed: int) -> Setting:
     things: dict[str, Thing] = _floor_ceiling_and_walls(rng, palette, (left, right, near, far, high))
     for wall, side_of_room in side_placements(left, right, near, far).items():
         things |= arrange_along_side(
-            rng, palette, side_of_room, fu.STANDING, fu.HANGING, name=f"{{}} ({wall} wall)",
-            free=(0.75, 1.2, 0.65), gaps=(0.1, 0.3),
-        )  # fmt: skip
+            rng,
+            palette,
+            side_of_room,
+            fu.STANDING,
+            fu.HANGING,
+            name=f"{{}} ({wall} wall)",
+            free=(0.75, 1.2, 0.65),
+            gaps=(0.1, 0.3),
+        )
 
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     lamp = Lamp(np.array([0.25 * (left + right), -high + 0.15, 1.3]), 0.45, (1.22, 1.14, 1.00), (0.38, 0.40, 0.44))

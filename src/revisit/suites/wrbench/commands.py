@@ -169,12 +169,16 @@ def published(
     if json:
         entries = [
             {
-                "model": row.model, "condition": row.condition, "outputs": row.outputs, "support": row.support,
-                "sparse": row.has_few_returns, "average": row.average,
+                "model": row.model,
+                "condition": row.condition,
+                "outputs": row.outputs,
+                "support": row.support,
+                "sparse": row.has_few_returns,
+                "average": row.average,
                 **{measure: row.mean_of_measure(measure) for measure in MEASURES},
             }
             for row in rows
-        ]  # fmt: skip
+        ]
         console.print_json({"source": source, "rows": entries})
         return
     table = published_columns_table(rows, source, counts=False)

@@ -71,9 +71,11 @@ def read_wording_of_copy(data: Path, copy: Path | None = None) -> Wording:
     constants = dict(_literal_constants(package / CAMERA_FILE))
     keep, back = constants.get(KEEP), constants.get(BACK)
     return Wording(
-        layout, keep if isinstance(keep, str) else "", back if isinstance(back, dict) else {},
+        layout,
+        keep if isinstance(keep, str) else "",
+        back if isinstance(back, dict) else {},
         package if layout != OWN_LAYOUT or keep else None,
-    )  # fmt: skip
+    )
 
 
 def _layout_templates(path: Path) -> Iterator[str]:
