@@ -40,10 +40,10 @@ def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> 
             on_disk: set[tuple[str, str]] = set()  # a truth comes with each of its clips
             for clip in clips:
                 for record in clip.records:
-                    key = record.case.id, record.question
-                    if key not in on_disk:
-                        writer.append(record_with_saved_units(record, clip.series.get(key), out / "units"))
-                        on_disk.add(key)
+                    asked = record.case.id, record.question
+                    if asked not in on_disk:
+                        writer.append(record_with_saved_units(record, clip.series.get(asked), out / "units"))
+                        on_disk.add(asked)
         results = write_result_files(resumed)
         account.write_run_json(finished=time.time())
     return write_report(Run(out, resumed.lines, results))
