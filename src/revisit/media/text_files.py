@@ -54,8 +54,8 @@ def escape_formula_cell(value: Any) -> Any:
 
     Examples
     --------
-    >>> safe_cell("=1+2"), safe_cell("-0.5"), safe_cell("wan")
-    ("'=1+2", '-0.5', 'wan')
+    >>> [escape_formula_cell(value) for value in ("=1+2", "-0.5", "wan")]
+    ["'=1+2", '-0.5', 'wan']
     """
     if not isinstance(value, str) or not _starts_like_formula(value) or _NUMBERS.fullmatch(value):
         return value

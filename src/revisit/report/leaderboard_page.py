@@ -33,6 +33,7 @@ def as_html(
 
     Examples
     --------
+    >>> from revisit.results.leaderboards import BoardColumn
     >>> column = BoardColumn("psnr", "PSNR")
     >>> as_html([Board("folder", "default", (column,), ())]).startswith("<!doctype html>")
     True

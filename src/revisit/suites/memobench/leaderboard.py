@@ -80,8 +80,8 @@ def board_from_public_folders(
 
     Examples
     --------
-    >>> board = public_board(Path("outputs"), Path("ors_results"), None)
-    >>> Path("leaderboard.csv").write_text(as_csv(board))
+    >>> board = board_from_public_folders(Path("outputs"), Path("ors_results"), None)
+    >>> Path("leaderboard.csv").write_text(board_as_public_csv(board))
     """
     places = {"eval": eval_dir, "ors": ors_dir, "vqa": vqa_dir}
     folders = {kind: place for kind, place in places.items() if place is not None and place.is_dir()}
