@@ -14,7 +14,7 @@ from typing import Any
 
 from revisit import catalog
 from revisit.audit import cards as audited
-from revisit.audit.results import load_saved_audit
+from revisit.audit.results import load_saved_audit, saved_metric_audit
 from revisit.core import GATES, KINDS, METRICS, SUITES
 from revisit.weights.lock import read_lock_entries
 
@@ -146,11 +146,30 @@ def _family(name: str) -> str:
     for id in _metrics_on(name):
         card = catalog.card_of_id(id)
         text += _head(card) + _facts(card)
-        if table := audited.audit_table_markdown(id, card["version"]).strip():
-            levels, rows, *faults = table.split("\n\n", 2)
-            text += "\n\n".join(["", levels, *faults])
-            text += f'\n\n<details markdown="1"><summary>Failure by failure</summary>\n\n{rows}\n\n</details>\n'
+        text += _audit(id, card["version"])
     return text
+
+
+def _audit(metric: str, version: int) -> str:
+    """The audit of a metric, its failures folded in; empty without one."""
+    audit = saved_metric_audit(metric, version)
+    if audit is None:
+        return ""
+    text = f"\n\nAudit ({audited.grid_text()}). {audited.levels_text(audit)}."
+    if audit["failing"]:
+        text += "\n\nDoes not do what it should:\n"
+        text += "".join(f"\n- {fault['sentence']}" for fault in audit["failing"])
+    text += '\n\n<details markdown="1"><summary>Failure by failure</summary>\n\n'
+    text += "| failure | claimed | AUC | tau | effect | scored | finding |\n|---|---|---|---|---|---|---|\n"
+    kinds = load_saved_audit()["kinds"]
+    for kind, cell in audit["kinds"].items():
+        claimed = "yes" if cell["claimed"] else ""
+        auc, tau = audited.two_decimals_or_dash(cell["auc"]), audited.two_decimals_or_dash(cell["tau"])
+        text += (
+            f"| {kinds[kind]['title']} | {claimed} | {auc} | {tau} | {audited.effect_text(cell)} "
+            f"| {cell['n']}/{cell['of']} | {cell['response']} |\n"
+        )
+    return text + "\n</details>\n"
 
 
 def _head(card: Mapping[str, Any]) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.audit.benchmark_figure import KEY, content_digest, draw_figure
-from revisit.audit.benchmark_table import BETTER, SAME, table_as_markdown
+from revisit.audit.benchmark_table import BETTER, SAME
 from revisit.audit.benchmark_trials import MODELS
 from revisit.audit.schema import Content
+from revisit.results.display import number_text
 
 HERE = Path(__file__).parent
 PAGE, FIGURE = HERE / "scorers.md", HERE / "scorers.png"
@@ -67,6 +68,31 @@ def page(content: Content) -> str:
         frames=content["frames"], width=width, height=height, models=len(MODELS),
         model_list=", ".join(MODELS.values()), set=content["set"], table=table_as_markdown(content),
     )  # fmt: skip
+
+
+def table_as_markdown(content: Content) -> str:
+    """The table with intervals over worlds; in bold what is no worse than the perfect model."""
+    head = ["benchmark", "measure", "protocol", "perfect first?", *MODELS.values()]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in content["rows"]:
+        arrow = "↑" if row["higher_is_better"] else "↓"
+        first = "no score" if row["perfect_first"] is None else "yes" if row["perfect_first"] else "**no**"
+        cells = [cell_as_markdown(cell) for cell in row["cells"].values()]
+        lines.append(
+            f"| {' | '.join([row['benchmark'], row['title'] + ' ' + arrow, row['protocol'], first, *cells])} |"
+        )
+    return "\n".join(lines)
+
+
+def cell_as_markdown(cell: Content) -> str:
+    """A score with its interval; a dash where there is none."""
+    if cell["mean"] is None:
+        return "–"
+    text = number_text(cell["mean"])
+    if cell["interval"] is not None:
+        low, high = (number_text(end, cell["mean"]) for end in cell["interval"])
+        text += f" [{low}, {high}]"
+    return f"**{text}**" if cell["verdict"] in (SAME, BETTER) else text
 
 
 def findings(content: Content) -> list[str]:

@@ -44,6 +44,12 @@ def test_pages_from_the_code_are_up_to_date(monkeypatch):
         assert path.read_text(encoding="utf-8") == text, f"{path.name}: run `make docs`"
 
 
+def test_a_card_shows_the_audit_of_its_version_only():
+    cards, version = _script("make_cards"), METRICS["psnr_returned"].version
+    assert "Audit (rendered worlds" in cards._audit("psnr_returned", version)
+    assert cards._audit("psnr_returned", version + 1) == ""
+
+
 @pytest.mark.parametrize("id", OURS)
 def test_every_card_is_complete(id):
     metric = METRICS[id]

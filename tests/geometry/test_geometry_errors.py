@@ -69,7 +69,6 @@ def test_a_double_step_is_off_by_one_step():
 def test_pairs_of_frames():
     assert [a.tolist() for a in frame_pairs(5)] == [[0, 1, 2, 3], [1, 2, 3, 4]]
     assert [a.tolist() for a in frame_pairs(6, 2)] == [[0, 1, 2, 3], [2, 3, 4, 5]]
-    assert [a.tolist() for a in frame_pairs(6, 2, all_pairs=False)] == [[0, 2], [2, 4]]
     assert [a.tolist() for a in frame_pairs(3, 5)] == [[], []]
     with pytest.raises(InvalidPoses, match="must be 1 or more"):
         frame_pairs(5, 0)

@@ -13,7 +13,6 @@ from revisit.audit.benchmark_trials import MODELS, PERFECT, WorldScores, measure
 from revisit.audit.schema import Content
 from revisit.core import METRICS, SUITES
 from revisit.core.text import read_package_yaml
-from revisit.results.display import number_text
 from revisit.stats.intervals import mean_interval
 
 WORSE, SAME, BETTER, ABSTAINS = "worse", "same", "better", "not scored"
@@ -111,28 +110,3 @@ def round_to_four_digits(value: object) -> object:
     if isinstance(value, Mapping):
         return {name: round_to_four_digits(item) for name, item in value.items()}
     return [round_to_four_digits(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def table_as_markdown(content: Content) -> str:
-    """The table with intervals over worlds; in bold what is no worse than the perfect model."""
-    head = ["benchmark", "measure", "protocol", "perfect first?", *MODELS.values()]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for row in content["rows"]:
-        arrow = "↑" if row["higher_is_better"] else "↓"
-        first = "no score" if row["perfect_first"] is None else "yes" if row["perfect_first"] else "**no**"
-        cells = [cell_as_markdown(cell) for cell in row["cells"].values()]
-        lines.append(
-            f"| {' | '.join([row['benchmark'], row['title'] + ' ' + arrow, row['protocol'], first, *cells])} |"
-        )
-    return "\n".join(lines)
-
-
-def cell_as_markdown(cell: Content) -> str:
-    """A score with its interval; a dash where there is none."""
-    if cell["mean"] is None:
-        return "–"
-    text = number_text(cell["mean"])
-    if cell["interval"] is not None:
-        low, high = (number_text(end, cell["mean"]) for end in cell["interval"])
-        text += f" [{low}, {high}]"
-    return f"**{text}**" if cell["verdict"] in (SAME, BETTER) else text

@@ -1,4 +1,4 @@
-"""What a metric's card says of its audit, as lines and as a table in Markdown."""
+"""What a metric's card says of its audit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def audit_lines(metric: str, version: int) -> dict[str, str]:
     if audit is None:
         return {}
     kinds = load_saved_audit()["kinds"]
-    text_by_name = {"grid": _grid_text(), "levels": _levels_text(audit)}
+    text_by_name = {"grid": grid_text(), "levels": levels_text(audit)}
     for kind, cell in audit["kinds"].items():
         claimed = " (claimed)" if cell["claimed"] else ""
         auc, tau = two_decimals_or_dash(cell["auc"]), two_decimals_or_dash(cell["tau"])
@@ -23,33 +23,14 @@ def audit_lines(metric: str, version: int) -> dict[str, str]:
     return text_by_name
 
 
-def audit_table_markdown(metric: str, version: int) -> str:
-    """The audit of a metric for the page of cards; empty without one."""
-    audit = saved_metric_audit(metric, version)
-    if audit is None:
-        return ""
-    kinds = load_saved_audit()["kinds"]
-    text = f"\nAudit ({_grid_text()}). {_levels_text(audit)}.\n\n"
-    text += "| failure | claimed | AUC | tau | effect | scored | finding |\n|---|---|---|---|---|---|---|\n"
-    for kind, cell in audit["kinds"].items():
-        claimed = "yes" if cell["claimed"] else ""
-        text += (
-            f"| {kinds[kind]['title']} | {claimed} | {two_decimals_or_dash(cell['auc'])} | "
-            f"{two_decimals_or_dash(cell['tau'])} | {effect_text(cell)} "
-            f"| {cell['n']}/{cell['of']} | {cell['response']} |\n"
-        )
-    if audit["failing"]:
-        text += "\nDoes not do what it should:\n\n"
-        text += "".join(f"- {fault['sentence']}\n" for fault in audit["failing"])
-    return text
-
-
-def _grid_text() -> str:
+def grid_text() -> str:
+    """What an audit was made on."""
     grid = load_saved_audit()["grid"]
     return f"rendered worlds, {len(grid['seeds'])} scenes, set {grid['set']}"
 
 
-def _levels_text(audit: Content) -> str:
+def levels_text(audit: Content) -> str:
+    """The means of the truth, of perfect memory and of the floors."""
     levels = {"truth": audit["ceiling"], "perfect memory": audit["perfect"], **audit["floors"]}
     means = [f"{name.replace('_', ' ')} {two_decimals_or_dash(level.get('mean'))}" for name, level in levels.items()]
     return f"Means: {', '.join(means)}"

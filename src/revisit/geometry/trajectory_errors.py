@@ -111,11 +111,11 @@ def relative_motions(c2w: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np
     return invert_rigid_poses(c2w[start]) @ c2w[stop]
 
 
-def frame_pairs(n: int, delta: int = 1, *, all_pairs: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (i, i + delta) among n poses: all of them, or only those that follow each other without overlap."""
+def frame_pairs(n: int, delta: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (i, i + delta) among n poses."""
     if delta < 1:
         raise InvalidPoses(f"pairs {delta} frames apart were asked for; the distance must be 1 or more")
-    start = np.arange(0, max(n - delta, 0), 1 if all_pairs else delta)
+    start = np.arange(max(n - delta, 0))
     return start, start + delta
 
 

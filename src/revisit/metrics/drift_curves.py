@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,40 +49,35 @@ class DriftSignal:
     """A distance of every two sampled frames; `half` is where half is lost."""
 
     name: str
-    title: str
     needs: tuple[type, ...]
-    # frame numbers, those of the last kind of evidence, and (N, N), nan where unknown
-    distances: Callable[..., tuple[np.ndarray, np.ndarray]]
+    distances: Callable[..., np.ndarray]  # (N, N) of the frames of the last kind of evidence, nan where unknown
     half: float
     responds_to: tuple[str, ...]
     blind_to: tuple[str, ...]
     version: int = 1
 
 
-def similarity_distances(features: PatchFeatures) -> tuple[np.ndarray, np.ndarray]:
+def similarity_distances(features: PatchFeatures) -> np.ndarray:
     """1 - cosine of whole frames."""
     whole = features.whole.astype(np.float64)
-    return features.index, np.clip(1 - whole @ whole.T, 0, None)
+    return np.clip(1 - whole @ whole.T, 0, None)
 
 
-def look_distances(lab: LabStats, style: StyleStats) -> tuple[np.ndarray, np.ndarray]:
+def look_distances(lab: LabStats, style: StyleStats) -> np.ndarray:
     """Mean change of light, colour and style."""
-    if not len(style.index) or not len(lab.index):
-        return style.index[:0], np.zeros((0, 0))
     light = lab.mean[nearest_rows(lab.index, style.index)].astype(float) / NOTICED
     rows = np.column_stack([light, style_names_and_logs(style)[1]])
-    return style.index, np.abs(rows[:, None] - rows[None]).mean(axis=2)
+    return np.asarray(np.abs(rows[:, None] - rows[None]).mean(axis=2))
 
 
 @cache_for_last_record  # the slope and the half-life ask for them
-def place_distances(relations: ViewRelations) -> tuple[np.ndarray, np.ndarray]:
+def place_distances(relations: ViewRelations) -> np.ndarray:
     """Share of the earlier view that is outside the later one."""
     count = len(relations.index)
     if len(relations.share) != count:  # only the first frame was asked about
-        return relations.index, np.full((count, count), np.nan)
-    return relations.index, np.where(
-        np.isfinite(relations.share), 1 - share_left_in_unit_square(maps_by_short_steps(relations)), np.nan
-    )
+        return np.full((count, count), np.nan)
+    outside = 1 - share_left_in_unit_square(maps_by_short_steps(relations))
+    return np.where(np.isfinite(relations.share), outside, np.nan)
 
 
 def maps_by_short_steps(relations: ViewRelations) -> np.ndarray:
@@ -136,15 +132,15 @@ def share_left_in_unit_square(warp: np.ndarray) -> np.ndarray:
 
 SIGNALS = (
     DriftSignal(
-        "similarity", "similarity", (PatchFeatures,), similarity_distances, UNRELATED / 2,
+        "similarity", (PatchFeatures,), similarity_distances, UNRELATED / 2,
         ("decay", "collapse", "place changes"), ("frozen camera", "what the moving camera changes"),
     ),
     DriftSignal(
-        "look", "look", (LabStats, StyleStats), look_distances, float(np.log(2)),
+        "look", (LabStats, StyleStats), look_distances, float(np.log(2)),
         ("exposure drift", "colour drift", "loss of detail", "oversaturation"), ("frozen camera", "objects and places"),
     ),
     DriftSignal(
-        "place", "place", (ViewRelations,), place_distances, 0.5,
+        "place", (ViewRelations,), place_distances, 0.5,
         ("camera drift",), ("frozen camera", "a place replaced by one that looks alike", "views without texture"), 2,
     ),
 )  # fmt: skip
@@ -172,7 +168,7 @@ def drift_curve(
     lasting = float(seconds[-1] - seconds[0])
     if lasting < least or len(index) < LEAST_FRAMES:
         return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
-    _, apart = signal.distances(*evidence)
+    apart = signal.distances(*evidence)
     earlier, later = np.triu_indices(len(index), 1)
     gap, distance = (seconds[later] - seconds[earlier]), apart[earlier, later]
     known = np.isfinite(distance)
@@ -205,17 +201,16 @@ def seconds_until_half_lost(curve: DriftCurve, half: float) -> float | None:
     return float(seconds[row - 1] + share * (seconds[row] - seconds[row - 1]))
 
 
-def _curve_series(curve: DriftCurve, half: float) -> Series:
-    return Series(frame=curve.index, seconds=curve.seconds, value=curve.from_first / half)
-
-
-def _curve_facts(curve: DriftCurve, half: float) -> dict[str, object]:
+def _curve_score(curve: DriftCurve, half: float, value: float, **facts: object) -> Score:
+    """A score with the curve that it was taken from, and further facts."""
     at = seconds_until_half_lost(curve, half)
-    return {
+    curve_facts = {
         "per_minute": round(60 * curve.slope, 5), "half_life_seconds": None if at is None else round(at, 3),
         "lasts_seconds": round(float(curve.seconds[-1]), 3), "gap_seconds": list(curve.gaps),
         "gap_distance": [round(value, 5) for value in curve.gaps.values()],
     }  # fmt: skip
+    series = Series(frame=curve.index, seconds=curve.seconds, value=curve.from_first / half)
+    return Score(value, units=series, facts={**curve_facts, **facts})
 
 
 def register_drift_metrics(signal: DriftSignal) -> tuple[Metric, Metric]:
@@ -223,33 +218,32 @@ def register_drift_metrics(signal: DriftSignal) -> tuple[Metric, Metric]:
 
     def score_slope(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
         curve = drift_curve(signal, frames, evidence, least)
-        if isinstance(curve, Unscored):
-            return curve
-        return Score(60 * curve.slope, units=_curve_series(curve, signal.half), facts=_curve_facts(curve, signal.half))
+        return curve if isinstance(curve, Unscored) else _curve_score(curve, signal.half, 60 * curve.slope)
 
     def score_half_life(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
         curve = drift_curve(signal, frames, evidence, least)
         if isinstance(curve, Unscored):
             return curve
-        lasts, at = float(curve.seconds[-1]), seconds_until_half_lost(curve, signal.half)
-        facts = {**_curve_facts(curve, signal.half), "reached": at is not None}
-        return Score(lasts if at is None else at, units=_curve_series(curve, signal.half), facts=facts)
+        at = seconds_until_half_lost(curve, signal.half)
+        seconds = float(curve.seconds[-1]) if at is None else at
+        return _curve_score(curve, signal.half, seconds, reached=at is not None)
 
-    needs = (FrameFacts, *signal.needs)
+    drift_metric = partial(
+        metric, version=signal.version, needs=(FrameFacts, *signal.needs), suites=("folder",),
+        responds_to=signal.responds_to,
+    )  # fmt: skip
     return (
-        metric(
-            id=f"drift_{signal.name}", version=signal.version, title=f"Drift of {signal.title}", unit="1/min",
-            range=(None, None), higher_is_better=False, needs=needs, suites=("folder",), responds_to=signal.responds_to,
-            blind_to=signal.blind_to,
-            doc=f"How much the distance in {signal.title} of two frames grows with a minute between them.\n\n"
+        drift_metric(
+            id=f"drift_{signal.name}", title=f"Drift of {signal.name}", unit="1/min", range=(None, None),
+            higher_is_better=False, blind_to=signal.blind_to,
+            doc=f"How much the distance in {signal.name} of two frames grows with a minute between them.\n\n"
             "By least squares over all pairs of at most 36 sampled frames; clips under `least` seconds are not asked. "
             "The facts hold the curve against growing gaps.",
         )(score_slope),
-        metric(
-            id=f"half_life_{signal.name}", version=signal.version, title=f"Half-life of {signal.title}", unit="s",
-            range=(0, None), higher_is_better=True, needs=needs, suites=("folder",), responds_to=signal.responds_to,
-            blind_to=(*signal.blind_to, "what happens after the clip ends"),
-            doc=f"Seconds until half of the first frames' {signal.title} is lost; the length of the clip where it is "
+        drift_metric(
+            id=f"half_life_{signal.name}", title=f"Half-life of {signal.name}", unit="s", range=(0, None),
+            higher_is_better=True, blind_to=(*signal.blind_to, "what happens after the clip ends"),
+            doc=f"Seconds until half of the first frames' {signal.name} is lost; the length of the clip where it is "
             "not.\n\nMeans over clips are then lower bounds, and the facts say `reached`; compare clips of one length. "
             "Sampled at 36 frames, it is known to a 36th of the clip.",
         )(score_half_life),

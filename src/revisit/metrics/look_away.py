@@ -67,14 +67,10 @@ def look_away(
     motion = camera_moved(flow)
     assert isinstance(motion, GateResult)
     say = partial(_look_away_verdict, links, motion, box)
-    finely = partial(view_gate.view_relations, links, first_only=True)
 
     def verdicts_at_other_thresholds(steps: int) -> Iterator[GateResult]:
-        for factor in (1 + steps * view_gate.STEP, 1 - steps * view_gate.STEP):
-            yield say(finely(factor), view_gate.phases_of_first_view(finely(factor), factor))
-        for share in (1 + steps * view_gate.STEP_OF_LEFT, 1 - steps * view_gate.STEP_OF_LEFT):
-            threshold = view_gate.LEFT * share
-            yield say(finely(1.0), view_gate.phases_of_first_view(finely(1.0), threshold=threshold), 1 / share)
+        for relations, phases, share in view_gate.readings_at_other_thresholds(links, steps):
+            yield say(relations, phases, 1 / share)
 
     return add_margin_confidence(say(relations, phases), verdicts_at_other_thresholds)
 

@@ -200,15 +200,20 @@ def _samples_near_again(relations: ViewRelations, away: np.ndarray, factor: floa
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `margins.py`."""
 
-    finely = partial(view_relations, links, first_only=True)
-
     def verdicts_at_other_thresholds(steps: int) -> Iterator[GateResult]:
-        for factor in (1 + steps * STEP, 1 - steps * STEP):
-            yield _view_verdict(links, finely(factor), phases_of_first_view(finely(factor), factor))
-        for threshold in (LEFT * (1 + steps * STEP_OF_LEFT), LEFT * (1 - steps * STEP_OF_LEFT)):
-            yield _view_verdict(links, finely(1.0), phases_of_first_view(finely(1.0), threshold=threshold))
+        for relations, phases, _ in readings_at_other_thresholds(links, steps):
+            yield _view_verdict(links, relations, phases)
 
     return add_margin_confidence(_view_verdict(links, relations, phases), verdicts_at_other_thresholds)
+
+
+def readings_at_other_thresholds(links: ViewLinks, steps: int) -> Iterator[tuple[ViewRelations, ViewPhases, float]]:
+    """Relations and phases with thresholds so many steps off, and the factor of the threshold of leaving."""
+    finely = partial(view_relations, links, first_only=True)
+    for factor in (1 + steps * STEP, 1 - steps * STEP):
+        yield finely(factor), phases_of_first_view(finely(factor), factor), 1.0
+    for factor in (1 + steps * STEP_OF_LEFT, 1 - steps * STEP_OF_LEFT):
+        yield finely(1.0), phases_of_first_view(finely(1.0), threshold=LEFT * factor), factor
 
 
 def _view_verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, Rejected, UsageError
 from revisit.engine.plan import make_plan
 from revisit.results import Results
+from revisit.results.leaderboards import RunFacts
+from revisit.suites.mbench.leaderboard import boards_of
 from revisit.suites.mbench.names import (
     BY_ID,
     DIMENSIONS,
@@ -335,6 +337,14 @@ def test_what_a_stand_in_measured_is_in_no_published_column(setting: str):
         assert cells["good"][total] is None and cells["good"][f"{total} with stand-ins"] is not None
         assert cells["poor"][total] is not None and cells["poor"][f"{total} with stand-ins"] is None
     assert cells["good"]["causal axis"] is not None and "causal axis with stand-ins" not in cells["good"]
+    protocol = {"name": "corrected", "hash": "abc", "metrics": dict.fromkeys(results.metrics, "tag"), "gates": {}}
+    facts = {"suite": "mbench", "set": "lite", "protocol": protocol}
+    (board,) = boards_of(RunFacts("run", facts, {"cases": []}, results, made))
+    mixed = [column.title for column in board.columns if column.title.endswith("with stand-ins")]
+    assert mixed == ["entity axis with stand-ins", "total with stand-ins"]
+    good, poor = (row.cells for row in sorted(board.rows, key=lambda row: row.model))
+    assert good["total.stand_in"].mean is not None and good["total"].reason == "measured by a stand-in"
+    assert poor["total"].mean is not None and poor["total.stand_in"].reason == "no stand-in"
     (sentence,) = [sentence for sentence in made["sentences"] if "stand-ins" in sentence]
     assert f"Object geometry by {FOLLOWED} (published: SAM 2)" in sentence
     assert made["metrics"][GEOMETRY]["stand_in"] == FOLLOWED and "stand_in" not in made["metrics"]["mb_object_texture"]

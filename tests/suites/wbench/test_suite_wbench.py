@@ -16,7 +16,7 @@ from revisit.engine.run import evaluate
 from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
-from revisit.results.leaderboards import RunFacts
+from revisit.results.leaderboards import RunFacts, join_comparable_boards
 from revisit.suites.wbench.evidence import Reprojections
 from revisit.suites.wbench.imports import read_dreamsim_distances, read_evaluator_results
 from revisit.suites.wbench.leaderboard import board_of_report_files, published_wbench_boards, wbench_run_boards
@@ -64,6 +64,14 @@ def test_the_rendered_cases_score_as_their_models_went(world, tmp_path):
     facts, written = (json.loads((tmp_path / f"run/{name}.json").read_text()) for name in ("run", "plan"))
     boards = wbench_run_boards(RunFacts("run", facts, written, run.results, summary))
     assert [board.title for board in boards][-1] == "wbench, dimensions"
+    other = json.loads(json.dumps(facts))
+    for metric, tag in other["protocol"]["metrics"].items():
+        other["protocol"]["metrics"][metric] = f"{tag}0"
+    for second, count in ((facts, 1), (other, 2)):  # dimensions of two protocols share no table
+        dimensions = [
+            wbench_run_boards(RunFacts("run", one, written, run.results, summary))[-1] for one in (facts, second)
+        ]
+        assert len(join_comparable_boards(dimensions)) == count
 
 
 def test_folders_as_people_have_them(world, tmp_path):

@@ -23,12 +23,11 @@ from revisit.results.leaderboards import (
     truth_digests,
 )
 from revisit.results.score_names import STAND_IN
-from revisit.results.stand_ins import is_stand_in, separate_stand_ins
-from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
+from revisit.results.stand_ins import separate_stand_ins
+from revisit.suites.mbench.names import BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
-from revisit.suites.mbench.summary import rests_on_stand_in
+from revisit.suites.mbench.summary import rests_on_stand_in, scores_by_stand_in, sum_columns
 
-SUMS = (*(BoardColumn(axis, f"{axis} axis") for axis in AXES), BoardColumn("total", "total"))
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
 
 
@@ -37,13 +36,12 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     if subset and subset.lower() not in SUBSETS:
         raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
     part = run.summary["mbench"]
-    apart = {(record.case.model, record.question) for record in run.results.records if is_stand_in(record)}
+    apart = scores_by_stand_in(run.results)
     run = replace(run, results=separate_stand_ins(run.results))
     dimensions = [BY_ID[id] for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()]
     dimension_columns = [BoardColumn(d.id, d.short) for d in dimensions]
     metric_columns = board_columns_of_run(run, dimension_columns) if dimension_columns else ()
-    mixed = tuple(replace(total, key=f"{total.key}{STAND_IN}", title=f"{total.title} with stand-ins") for total in SUMS)
-    sums = (*SUMS, *(mixed if apart else ())) if not subset else ()
+    sums = [] if subset else sum_columns([row["model"] for row in part["ranking"]], part["setting"], apart)
     columns = (*(_column_with_gate_protocol(run, part["rule"], c) for c in metric_columns), *sums)
     rows = []
     for row in part["ranking"]:

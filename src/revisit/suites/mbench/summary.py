@@ -6,7 +6,7 @@ Setting T: reliability, coverage and M-Score. Setting A: reliability alone, over
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -17,6 +17,8 @@ from revisit.core.text import join_names
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
 from revisit.results.funnel import dataset_funnel, make_stage
+from revisit.results.leaderboards import BoardColumn
+from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import is_stand_in, list_stand_ins, stand_in_makers_by_metric
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
@@ -79,33 +81,18 @@ def _standing_rows(standings: Mapping[str, Standing]) -> dict[str, dict[str, obj
     return {model: {**asdict(standing), "m_score": standing.m_score} for model, standing in standings.items()}
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of a dimension, an axis or the total: of published makers, or of stand-ins."""
+def sum_columns(
+    models: Collection[str], setting: str, measured_by_stand_in: Collection[tuple[str, str]]
+) -> list[BoardColumn]:
+    """Columns of axes and total, and behind them those of sums that rest on stand-ins."""
+    columns = [*(BoardColumn(axis, f"{axis} axis") for axis in AXES), BoardColumn("total", "total")]
+    mixed = [c for c in columns if any(rests_on_stand_in(c.key, one, setting, measured_by_stand_in) for one in models)]
+    return [*columns, *(BoardColumn(c.key + STAND_IN, f"{c.title} with stand-ins") for c in mixed)]
 
-    key: str
-    title: str
-    by_stand_in: bool = False
 
-
-def _dimension_and_sum_columns(
-    answers: Answers, dimensions: Sequence[MemoryDimension], measured_by_stand_in: Collection[tuple[str, str]]
-) -> tuple[list[_Column], list[_Column]]:
-    """Columns of the dimensions, and of axes and total; what stand-ins measured has columns of its own behind them."""
-    makers = stand_in_makers_by_metric(answers.results)
-    of_dimensions = []
-    for d in dimensions:
-        of_dimensions.append(_Column(d.id, d.short))
-        if d.id in makers:
-            of_dimensions.append(_Column(d.id, f"{d.short} by {makers[d.id]} (stand-in)", True))
-    of_sums = [*(_Column(axis, f"{axis} axis") for axis in AXES), _Column("total", "total")]
-    models = answers.results_by_model
-    of_sums += [
-        _Column(one.key, f"{one.title} with stand-ins", True)
-        for one in of_sums
-        if any(rests_on_stand_in(one.key, model, answers.setting, measured_by_stand_in) for model in models)
-    ]
-    return of_dimensions, of_sums
+def scores_by_stand_in(results: Results) -> set[tuple[str, str]]:
+    """Model and metric of every score that a stand-in measured."""
+    return {(record.case.model, record.question) for record in results.records if is_stand_in(record)}
 
 
 def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: Collection[tuple[str, str]]) -> bool:
@@ -121,19 +108,25 @@ def _summary_tables(answers: Answers, contest: Contest, ranked: Sequence[RankRow
     unequal = any(shared.lacks for shared in contest.shared.values())
     on_shared = "; on the items that all compared models have" if unequal else ""
     order = [row["model"] for row in ranked]
-    replaced = {(record.case.model, record.question) for record in answers.results.records if is_stand_in(record)}
-    of_dimensions, of_sums = _dimension_and_sum_columns(answers, dimensions, replaced)
-    mixed = " with stand-ins" if any(c.key == "total" and c.by_stand_in for c in of_sums) else ""
+    replaced, makers = scores_by_stand_in(answers.results), stand_in_makers_by_metric(answers.results)
+    of_dimensions = []
+    for d in dimensions:
+        of_dimensions.append(BoardColumn(d.id, d.short))
+        if d.id in makers:
+            of_dimensions.append(BoardColumn(d.id + STAND_IN, f"{d.short} by {makers[d.id]} (stand-in)"))
+    of_sums = sum_columns(answers.results_by_model, answers.setting, replaced)
+    mixed = " with stand-ins" if of_sums[-1].key == f"total{STAND_IN}" else ""
     number = f"{_ranked_number_title(ranked)}{mixed}"
 
-    def cells_in_columns(model: str, columns: Sequence[_Column], cells: Mapping[str, TableCell]) -> list[TableCell]:
+    def cells_in_columns(model: str, columns: Sequence[BoardColumn], cells: Mapping[str, TableCell]) -> list[TableCell]:
         """The cells of a model, each in the column of who measured it."""
-        return [
-            cells[c.key]
-            if c.by_stand_in == rests_on_stand_in(c.key, model, answers.setting, replaced)
-            else _cell_with_counts(0, cells[c.key]["of"], None)
-            for c in columns
-        ]
+        placed = []
+        for column in columns:
+            key = column.key.removesuffix(STAND_IN)
+            is_apart = rests_on_stand_in(key, model, answers.setting, replaced)
+            own = is_apart == column.key.endswith(STAND_IN)
+            placed.append(cells[key] if own else _cell_with_counts(0, cells[key]["of"], None))
+        return placed
 
     def percent_cells_by_dimension(model: str, value: Callable[[Standing], Interval | None]) -> dict[str, TableCell]:
         """A value of a model's standing under each dimension."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from revisit.results.leaderboards import (
     RunFacts,
     board_of_run,
     cell_without_counts,
+    protocol_tag,
 )
 from revisit.results.stand_ins import separate_stand_ins
 from revisit.suites.board_rows import board_row_of_printed_line, board_rows_of_models
@@ -30,12 +32,18 @@ ANOTHER_PROTOCOL = "the benchmark's own networks and judge: another protocol tha
 def wbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of the metrics, and that of the dimensions where any has all its columns."""
     board = board_of_run(run, subset=subset)
-    protocol = run.facts["protocol"]
     results = separate_stand_ins(run.results)
     rows = board_rows_of_models(results, run.name, lambda part: _dimension_cells(dimension_means(metric_means(part))))
     if subset or not any(cell.mean is not None for row in rows for cell in row.cells.values()):
         return [board]
-    return [board, Board("wbench, dimensions", f"{protocol['name']}:{protocol['hash']}", SUMMARY, tuple(rows), NOTE)]
+    tags = {column.key: column.protocol.partition(":")[2] for column in board.columns}
+    columns = []
+    for column in SUMMARY:  # dimensions compare where all their metrics do
+        metrics = DIMENSIONS.get(column.title) or [metric for ids in DIMENSIONS.values() for metric in ids]
+        known = [tags[metric] for metric in metrics if metric in tags]
+        columns.append(replace(column, protocol=" ".join(known) if len(known) == len(metrics) else ""))
+    protocol = protocol_tag(run.facts)
+    return [board, Board("wbench, dimensions", protocol, tuple(columns), tuple(rows), NOTE, truths=board.truths)]
 
 
 def _dimension_cells(row: dict[str, float]) -> dict[str, BoardCell]:
