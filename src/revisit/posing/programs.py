@@ -237,7 +237,9 @@ class _DriverProcess:
             line = self.answers.get(timeout=timeout)
         except queue.Empty:
             return None
-        answer = {"dead": ""} if line is None else parse_json_or_none(line)
+        if line is None:
+            return {"dead": ""}
+        answer = parse_json_or_none(line)
         return answer if isinstance(answer, dict) else {"error": f"it answered {line[:80]!r}"}
 
     def stop(self) -> None:
