@@ -694,7 +694,7 @@ def test_a_plain_folder(tmp_path, make_clip):
     assert marked["Real/007@svc"].phases == (4, 8) and marked["Synthetic/Barnyard_001@wan_22"].phases is None
     assert not is_memobench_source(tmp_path / "v")  # other folders look like this, too: the suite has to be named
     (tmp_path / "boxes.json").write_text(json.dumps({"Real_007": {"box": [0.5, 0.1, 0.2, 0.5]}}))
-    with pytest.raises(UsageError, match="the target of 007 has the box"):
+    with pytest.raises(UsageError, match="the target of Real_007 has the box"):
         list(read(tmp_path / "v", targets=str(tmp_path / "boxes.json")))
 
 
