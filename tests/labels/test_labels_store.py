@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import statistics
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,18 @@ def store(request, tmp_path) -> Iterator[Store]:
                 run(f"DELETE FROM {table}", ())
     yield made
     made.close()
+
+
+def test_a_file_that_holds_a_history_still_opens(tmp_path):
+    path = tmp_path / "labels.sqlite"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE history (id TEXT PRIMARY KEY, content TEXT NOT NULL)")
+        file.execute("INSERT INTO history VALUES ('a', '{}')")
+        file.commit()
+    store = Store(str(path))
+    store.submit(RaterAnswer("i1", store.add_rater("ann")[0].id, {"q": "a"}))
+    assert len(store.all_answers()) == 1 and store._query_rows("SELECT id FROM history", ()) == [("a",)]
+    store.close()
 
 
 def test_one_answer_per_rater_and_item_with_undo(store):
