@@ -174,6 +174,7 @@ def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
 @pytest.mark.slow
 def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     """Drawn with the mouse and marked by key; then read by MemoBench's reader, `import scan` and as labels."""
+    from revisit.suites.clips import read_target_boxes
     from revisit.suites.folder.scan import scan_folder
     from revisit.suites.memobench.metadata import read_marks_sheet
 
@@ -235,7 +236,7 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     assert (failure.question, failure.answer, failure.frames) == ("vanish", "yes", {"worst": 24})
     sheet = read_marks_sheet(folder / "marks.csv")
     assert [(name.id, found.exits, found.returns) for name, found in sheet.marks.items()] == [("Barnyard_001", 9, 19)]
-    targets = json.loads((folder / "targets.json").read_text())
+    targets = read_target_boxes(folder / "targets.json")
     entry = next(iter(scan_folder(tmp_path / "videos", targets=targets)))
     assert entry["target"]["name"] == "brown cow"
     assert entry["target"]["box"] == pytest.approx([0.25, 0.40, 0.65, 0.85], abs=0.01)

@@ -28,7 +28,7 @@ from revisit.control.metering import Cost, Meter
 from revisit.core import RevisitError, UsageError
 from revisit.core.processes import kill_process_group
 from revisit.core.text import parse_json_or_none
-from revisit.core.threads import start_thread
+from revisit.core.threads import put_lines_in_queue, start_thread
 from revisit.media import encode_mp4
 
 PLACEHOLDERS = (
@@ -165,7 +165,7 @@ class ProcessBackend:
         self.meter.session = self.process.pid
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.chatter: deque[str] = deque(maxlen=20)
-        start_thread(_put_lines_in_queue, self.process, self.lines)
+        start_thread(put_lines_in_queue, self.process.stdout, self.lines)
 
     def _end_crashed_process(self) -> Ended:
         assert self.process is not None
@@ -245,14 +245,6 @@ def worker_environment(number: int, gpus: Sequence[str]) -> dict[str, str]:
     """What tells a worker's processes which worker they are, and which GPU is theirs."""
     gpu = {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {}
     return {"REVISIT_WORKER": str(number), **gpu}
-
-
-def _put_lines_in_queue(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
-    assert process.stdout is not None
-    with contextlib.suppress(OSError, ValueError):
-        for line in process.stdout:
-            lines.put(line)
-    lines.put(None)
 
 
 def _start_process(

@@ -11,6 +11,7 @@ import queue
 import resource
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -36,6 +37,14 @@ def start_thread(target: Callable[..., None], *args: Any, name: str | None = Non
     thread = threading.Thread(target=target, args=args, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def put_lines_in_queue(stream: Iterable[Item], lines: queue.SimpleQueue[Item | None]) -> None:
+    """Hand over the lines of a process as they come, and None at the end."""
+    with suppress(OSError, ValueError):
+        for line in stream:
+            lines.put(line)
+    lines.put(None)
 
 
 def results_of_threads(

@@ -22,7 +22,7 @@ import numpy as np
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
 from revisit.core.processes import kill_process_group
 from revisit.core.text import parse_json_or_none, read_package_yaml
-from revisit.core.threads import start_thread
+from revisit.core.threads import put_lines_in_queue, start_thread
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import array_shapes_in_npz, encode_mp4, load_npz, open_clip
 from revisit.media.error_names import printable_line
@@ -185,22 +185,22 @@ class _DriverProcess:
     def __init__(self, driver: Driver, log: Path) -> None:
         self.asked, self.log = driver, log
         self.running: subprocess.Popen[str] | None = None
-        self.answers: queue.Queue[str] = queue.Queue()
+        self.answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
         driver = self.asked
         parts = [driver.python, "-u", str(DRIVER), driver.name, "--model", driver.checkpoint, "--device", driver.device]
-        self.answers = queue.Queue()
+        self.answers = queue.SimpleQueue()
         with self.log.open("ab") as log:
             try:
                 self.running = subprocess.Popen(
                     parts, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8",
-                    start_new_session=True,
+                    errors="replace", start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
                 raise UsageError(f"--python {driver.python}: it cannot be started ({error.strerror})") from error
-        start_thread(_forward_lines, self.running, self.answers)
+        start_thread(put_lines_in_queue, self.running.stdout, self.answers)
         answer = self._wait_for_answer(LOADING)
         if answer is None or "ready" not in answer:
             reason = (answer or {}).get("error") or last_printed_line(self.log)
@@ -237,7 +237,9 @@ class _DriverProcess:
             line = self.answers.get(timeout=timeout)
         except queue.Empty:
             return None
-        answer = parse_json_or_none(line) if line else {"dead": ""}
+        if line is None:
+            return {"dead": ""}
+        answer = parse_json_or_none(line)
         return answer if isinstance(answer, dict) else {"error": f"it answered {line[:80]!r}"}
 
     def stop(self) -> None:
@@ -245,14 +247,6 @@ class _DriverProcess:
         if self.running is not None:
             kill_process_group(self.running)
             self.running = None
-
-
-def _forward_lines(running: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
-    """Hand over lines as they come, and an empty one at the end."""
-    assert running.stdout is not None
-    for line in running.stdout:
-        answers.put(line)
-    answers.put("")
 
 
 def _create_empty_log(task: PoseTask, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Clip, Rejected, Remark, UsageError
+from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.text import convert_read_errors, count_and_noun, did_you_mean_question, join_names, parse_json
 from revisit.media import (
     ARRAY_SUFFIXES,
@@ -244,17 +244,8 @@ def existing_option_folder(option: str, value: str) -> Path:
     return folder
 
 
-# The target of a clip, as a file of targets has it: `name` or `target`, and `box`, x0, y0, x1, y1 in fractions.
-TargetRow = Mapping[str, Any]
-
-
-def target_name(row: TargetRow) -> str:
-    """What a target is called."""
-    return str(row.get("name") or row.get("target") or "target")
-
-
-def read_target_boxes(path: Path) -> dict[str, TargetRow]:
-    """A JSON object that maps a file's stem or an id to a target box."""
+def read_target_boxes(path: Path) -> dict[str, Target]:
+    """The targets in a JSON object that maps a file's stem or an id to a `box`, and to a `name` or `target`."""
     with convert_read_errors(path, "JSON"):
         content = parse_json(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
@@ -262,6 +253,7 @@ def read_target_boxes(path: Path) -> dict[str, TargetRow]:
     # Names that begin with a line are remarks, and a label need not have a box.
     rows = {name: row for name, row in content.items() if not name.startswith("_")}
     rows = {name: row for name, row in rows.items() if not isinstance(row, dict) or "box" in row}
+    targets = {}
     for name, row in rows.items():
         box = row["box"] if isinstance(row, dict) else None
         sides = [side for side in box if type(side) in (int, float) and 0 <= side <= 1] if isinstance(box, list) else []
@@ -269,4 +261,20 @@ def read_target_boxes(path: Path) -> dict[str, TargetRow]:
             raise UsageError(
                 f"{path}: {name!r} has no box; expected {{'box': [x0, y0, x1, y1]}}, fractions of the frame"
             )
-    return rows
+        x0, y0, x1, y1 = map(float, sides)
+        targets[name] = Target(str(row.get("name") or row.get("target") or "target"), (x0, y0, x1, y1))
+    return targets
+
+
+def find_target(targets: Mapping[str, Target], names: Iterable[str]) -> Target | None:
+    """The target of a clip, by the first of its names that has one; a box that holds nothing is refused."""
+    name = next((name for name in names if name in targets), None)
+    if name is None:
+        return None
+    x0, y0, x1, y1 = targets[name].box
+    if not (x0 < x1 and y0 < y1):
+        raise UsageError(
+            f"the target of {name} has the box {[x0, y0, x1, y1]}; expected [x0, y0, x1, y1] as fractions of the "
+            "frame, with x0 < x1 and y0 < y1"
+        )
+    return targets[name]

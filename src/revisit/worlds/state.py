@@ -23,6 +23,5 @@ class State:
     scale: float = 1.0
     shape: float = 0.0  # 0 as it is .. 1 squat: half as wide again and half as high
     identity: int = 0  # another individual of its kind: other colours and another pattern
-    identity_mix: float = 1.0  # how much of that individual it shows
     colour: float = 0.0  # 0 as it is .. 1 all hues turned
     texture: float = 0.0  # 0 as it is .. 1 covered by another pattern

@@ -19,13 +19,11 @@ def make_target_in_state(make: Callable[[np.random.Generator], Thing], seed: int
     """What `make` makes, as a state shows it."""
     thing = make(np.random.default_rng([seed, 77]))
     images = [shape.image for shape in thing.shapes]
-    mix = state.identity_mix if state.identity else 0.0
-    if mix:
+    if state.identity:
         # Another individual is made with other random numbers, and has other colours.
         others = make(np.random.default_rng([seed, 77, state.identity])).shapes
         turn = 70.0 + 220.0 * (state.identity * 0.618 % 1)
-        pairs = zip(images, others, strict=True)
-        images = [(1 - mix) * image + mix * rotate_hues(other.image, turn, 1.0) for image, other in pairs]
+        images = [rotate_hues(other.image, turn, 1.0) for other in others]
     if state.texture:
         rngs = [np.random.default_rng([5, part]) for part in range(len(images))]
         images = [cover_with_blotches(image, rng, state.texture) for image, rng in zip(images, rngs, strict=True)]

@@ -209,6 +209,17 @@ def test_one_precedence_and_what_was_passed_over_is_told(tmp_path, data):
         list(read(tree, gt=str(data), prefer="best"))
 
 
+def test_a_link_to_a_clip_does_not_lower_its_rank(tmp_path):
+    tree = tmp_path / "mine"
+    files = [tree / place for place in ("Barnyard_005/video.mp4", "Barnyard_005.mp4")]
+    files[0].parent.mkdir(parents=True)
+    for number, file in enumerate(files):
+        file.write_bytes(bytes([number]))
+    (tree / "Barnyard_005.mov").symlink_to(files[0])
+    found = find_clip_location(tree, BARN5)
+    assert found is not None and (found.kind, found.path, found.others) == ("video", files[0], (files[1],))
+
+
 def test_unpadded_frames_are_in_natural_order_and_last_as_long_as_the_truth(tmp_path, data):
     from revisit.media.frame_folder import find_frame_files
 
@@ -683,7 +694,7 @@ def test_a_plain_folder(tmp_path, make_clip):
     assert marked["Real/007@svc"].phases == (4, 8) and marked["Synthetic/Barnyard_001@wan_22"].phases is None
     assert not is_memobench_source(tmp_path / "v")  # other folders look like this, too: the suite has to be named
     (tmp_path / "boxes.json").write_text(json.dumps({"Real_007": {"box": [0.5, 0.1, 0.2, 0.5]}}))
-    with pytest.raises(UsageError, match="the target of 007 has the box"):
+    with pytest.raises(UsageError, match="the target of Real_007 has the box"):
         list(read(tmp_path / "v", targets=str(tmp_path / "boxes.json")))
 
 

@@ -123,6 +123,9 @@ def test_options(tmp_path: Path, views: list[dict[str, Any]]) -> None:
     assert case.target is not None and case.target.name == "potter"
     assert case.annotations["viewpoint_condition"] == "prompt_only"
     assert case.annotations["series"] == "mine-family"
+    boxes.write_text(json.dumps({views[0]["annotations"]["task"]: {"box": [0.3, 0.1, 0.1, 0.5], "target": "potter"}}))
+    with pytest.raises(UsageError, match="has the box"):
+        list(read(tmp_path / "clips", targets=str(boxes), **options))
     with pytest.raises(UsageError, match="condition takes"):
         list(read(tmp_path / "clips", condition="wishful"))
     with pytest.raises(UsageError, match="no records found"):

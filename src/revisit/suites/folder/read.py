@@ -13,11 +13,10 @@ from revisit.core.text import count_and_noun, join_names
 from revisit.media import CLIP_SUFFIXES
 from revisit.suites.clips import (
     MANIFEST,
-    TargetRow,
+    find_target,
     is_frame_folder,
     read_manifest,
     read_target_boxes,
-    target_name,
     unread_files,
 )
 from revisit.suites.folder.clip_paths import (
@@ -230,7 +229,7 @@ def _read_with_user_layout(
 
 
 def cases_of_folder(
-    source: Path, understood: FolderReading, targets: Mapping[str, TargetRow] | None = None
+    source: Path, understood: FolderReading, targets: Mapping[str, Target] | None = None
 ) -> Iterator[Case | Rejected | Remark]:
     """Clips of a folder, with the truth and the targets that lie there; `targets` take the place of the latter."""
     if understood.clips:
@@ -248,7 +247,12 @@ def cases_of_folder(
     reading = understood.readings[0]
     for clip in understood.clips:
         facts, truth = reading.facts[clip.path], reading.truth.get(clip.path)
-        target = _target_row_of_clip(targets or {}, target_folder, facts.scene, clip.path)
+        names = (clip.path.relative_to(target_folder).with_suffix("").as_posix(), clip.path.stem, facts.scene)
+        try:
+            target = find_target(targets or {}, names)
+        except UsageError as error:
+            yield Rejected(case_id(facts.scene, facts.model, facts.seed), f"{TARGETS}: {error}", facts.model)
+            continue
         yield _make_folder_case(facts, clip.path, truth.path if truth else None, target)
     for missing in reading.missing_clips:
         why = f"{missing.model} has no clip of {missing.scene}, which others have"
@@ -257,13 +261,6 @@ def cases_of_folder(
     if renamed:
         yield Remark(f"clips that differ only in their endings keep them in their names: {join_names(renamed, 6)}")
     yield from unread_files(source)
-
-
-def _target_row_of_clip(targets: Mapping[str, TargetRow], root: Path, scene: str, path: Path) -> TargetRow | None:
-    """Name and box of a clip's target in a table by path without ending, stem or scene."""
-    names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, scene)
-    row = next((targets[name] for name in names if name in targets), None)
-    return None if row is None else {"name": target_name(row), "box": row["box"]}
 
 
 def _add_references_by_name(entries: Sequence[FolderEntry], folder: Path) -> Iterator[FolderEntry]:
@@ -298,22 +295,10 @@ def entries_with_references(
 
 
 def _make_folder_case(
-    facts: ClipFacts, path: Path, reference: Path | None = None, target: TargetRow | None = None
-) -> Case | Rejected:
-    clip_id = case_id(facts.scene, facts.model, facts.seed)
-    box = None
-    if target is not None:
-        from revisit.suites.manifest import TargetEntry
-
-        try:
-            checked = TargetEntry.model_validate(target)
-        except ValueError:
-            box_text = str(target["box"])[:80]
-            why = f"its box in {TARGETS} must be x0, y0, x1, y1 as fractions of the frame ({box_text})"
-            return Rejected(clip_id, why, facts.model)
-        box = Target(checked.name, checked.box)
+    facts: ClipFacts, path: Path, reference: Path | None = None, target: Target | None = None
+) -> Case:
     truth = Clip(reference) if reference is not None else None
     return Case(
-        id=clip_id, suite="folder", model=facts.model, sample=facts.scene, clip=Clip(path), reference=truth,
-        seed=facts.seed, target=box,
+        id=case_id(facts.scene, facts.model, facts.seed), suite="folder", model=facts.model, sample=facts.scene,
+        clip=Clip(path), reference=truth, seed=facts.seed, target=target,
     )  # fmt: skip

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Rejected, Remark, UsageError
+from revisit.core import Case, Rejected, Remark, Target, UsageError
 from revisit.core.text import join_names
-from revisit.suites.clips import TargetRow
 from revisit.suites.folder.clip_paths import word_starts_or_ends_with
 from revisit.suites.folder.read import cases_of_folder, understand_layout
 
@@ -18,14 +17,14 @@ def scan_folder(
     *,
     pattern: str | None = None,
     reference: str | None = None,
-    targets: Mapping[str, TargetRow] | None = None,
+    targets: Mapping[str, Target] | None = None,
     on_remark: Callable[[str], None] = lambda _: None,
 ) -> Iterator[dict[str, Any]]:
     """Manifest entries for every clip below `root`, by the reading of `eval`; the truth is named beside its clips.
 
     `pattern` is a layout, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{scene}.mp4"; `reference` names the model
     whose clips are the truth, where its name does not say so; `targets` maps a file's path without its ending, its stem
-    or an id to {"box": [x0, y0, x1, y1], "target": name}. `on_remark` hears how the folder is read.
+    or an id to a target. `on_remark` hears how the folder is read.
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder")

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from revisit.core import Case, Clip, MediaError, Target, UsageError
+from revisit.core import Case, Clip, MediaError, Target
 from revisit.core.phase_pairs import format_phase_rule
-from revisit.suites.clips import TargetRow, target_name
+from revisit.suites.clips import find_target
 from revisit.suites.memobench.artifacts import find_clip_artifacts
 from revisit.suites.memobench.clip_categories import Categories, categories_of_clip
 from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip
@@ -29,7 +29,7 @@ class ClipContext:
 
     metadata: Mapping[ClipName, Mapping[str, str]]
     banks: Sequence[Path]  # folders of questions
-    boxes: Mapping[str, TargetRow]  # targets by clip
+    targets: Mapping[str, Target]  # by clip, or by clip and model
     artifact_folders: Mapping[str, Path]  # artifact -> folder of files that somebody made for the clips
     wording: Mapping[str, str] = field(default_factory=dict)  # the words of the user's own questions to a judge
     categories: Categories = field(default_factory=dict)  # kinds of clips, from a file of the user's own
@@ -90,6 +90,7 @@ def make_clip_case(
                         f"the sheet says that the object leaves at frame {marks.exits} and returns at {marks.returns}; "
                         "as upstream does, the return is put no earlier than two frames after the exit"
                     )
+    titles = (name.id, f"{name.subset}_{name.id}")
     bank = context.load_final_questions(name, notes)
     if bank:
         annotations["questions"] = bank
@@ -108,7 +109,7 @@ def make_clip_case(
         subset=name.subset,
         condition=name.scene or name.subset,
         prompt=context.prompts.get(name, prompt),
-        target=_find_target_of_clip(context.boxes, name, model),
+        target=find_target(context.targets, (*(f"{title}_{model}" for title in titles), *titles)),
         phases=phases,
         annotations=annotations,
         artifacts=artifacts,
@@ -120,18 +121,6 @@ def frame_rate_for_true_duration(name: ClipName, frames: int | None, truth: True
     if truth is None or not frames:
         return None
     return round(frames * (truth.clip.fps or FRAME_RATES[name.subset]) / truth.frames, 4)
-
-
-def _find_target_of_clip(boxes: Mapping[str, TargetRow], name: ClipName, model: str) -> Target | None:
-    """The box that a file of targets has for the clip of a model, or for the clip."""
-    titles = (name.id, f"{name.subset}_{name.id}")
-    row = next((boxes[key] for key in (*(f"{t}_{model}" for t in titles), *titles) if key in boxes), None)
-    if row is None:
-        return None
-    x0, y0, x1, y1 = map(float, row["box"])
-    if not (x0 < x1 and y0 < y1):
-        raise UsageError(f"the target of {name.id} has the box {row['box']!r}; expected [x0, y0, x1, y1] as fractions")
-    return Target(target_name(row), (x0, y0, x1, y1))
 
 
 SEES = re.compile(r"sees ([^.,]*\(subject\)[^.,]*)", re.IGNORECASE)

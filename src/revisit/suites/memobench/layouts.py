@@ -37,10 +37,12 @@ def find_clip_location(tree: Path, name: ClipName, prefer: str = "frames") -> Cl
     """Where the tree of a model has this clip; None where it has none."""
     places = [_clip_paths_by_layout_kind(place) for place in _possible_clip_folders(tree, name)]
     candidates = [(kind, path) for kind in PREFER[prefer] for paths in places for path in paths[kind]]
-    unique = list({path.resolve(): (kind, path) for kind, path in reversed(candidates)}.values())[::-1]
-    if not unique:
+    if not candidates:
         return None
-    (kind, path), *others = unique
+    unique: dict[Path, tuple[str, Path]] = {}
+    for kind, path in candidates:
+        unique.setdefault(path.resolve(), (kind, path))
+    (kind, path), *others = unique.values()
     return ClipLocation(path, kind, tuple(other for _, other in others))
 
 

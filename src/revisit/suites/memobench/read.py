@@ -106,7 +106,7 @@ def _read_all_cases(
     if prefer not in PREFER:
         raise UsageError(f"--option prefer takes {' or '.join(PREFER)}, not {prefer!r}")
     folders = artifact_folders_from_options({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
-    boxes = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
+    targets_by_clip = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
     places = [existing_option_folder("metadata", metadata)] if metadata is not None else []
     banks = [existing_option_folder("questions", questions)] if questions is not None else []
     own_marks, ordered = _read_user_marks(marks), unordered_marks != "clamp"
@@ -115,7 +115,7 @@ def _read_all_cases(
     own_prompts = {} if prompts is None else read_prompts_by_clip(_require_option_file("prompts", prompts))
 
     def make_context(places: list[Path], banks: list[Path]) -> ClipContext:
-        return ClipContext(find_and_read_metadata(places), banks, boxes, folders, words, strata, own_prompts)
+        return ClipContext(find_and_read_metadata(places), banks, targets_by_clip, folders, words, strata, own_prompts)
 
     own = find_dataset_root(source) if source.is_dir() else None
     if own is not None:

@@ -24,9 +24,9 @@ from revisit.media.files import file_exists
 from revisit.metrics.requested_camera import CameraRequest, camera_request_of_case
 from revisit.suites.clips import (
     MANIFEST,
-    TargetRow,
     existing_option_folder,
     find_clips,
+    find_target,
     read_manifest,
     read_target_boxes,
 )
@@ -125,7 +125,7 @@ def _apply_options(
     case: Case,
     poses: Path | None,
     condition: str | None,
-    targets: Mapping[str, TargetRow],
+    targets: Mapping[str, Target],
     reference: Path | None,
     series: Mapping[str, str],
 ) -> Case:
@@ -144,9 +144,8 @@ def _apply_options(
         names = (name.format(id=clip_id) for clip_id in ids if clip_id for name in POSE_FILES)
         if file := next(filter(None, (_find_file_below(poses, name) for name in names)), None):
             artifacts["poses"] = file
-    keys = (case.id, case.clip.path.name, case.clip.path.stem, case.sample)
-    if target is None and (row := next((targets[key] for key in keys if key in targets), None)):
-        target = Target(str(row.get("target", "target")), tuple(row["box"]))
+    if target is None:
+        target = find_target(targets, (case.id, case.clip.path.name, case.clip.path.stem, case.sample))
     if reference is not None:
         file = _find_file_below(reference, f"{record}.mp4")
         truth = None if file is None else Clip(file)
