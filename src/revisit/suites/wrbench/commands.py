@@ -143,18 +143,30 @@ def published(
     json: bool = JSON,
 ) -> None:
     """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
-    from revisit.cli.leaderboard import print_boards
-    from revisit.suites.wrbench.leaderboard import published_wrbench_boards
-    from revisit.suites.wrbench.tables import MEASURES, published_model_rows, published_text_to_video_rows
+    from revisit.suites.wrbench.display import published_columns_table
+    from revisit.suites.wrbench.metrics import TITLES
+    from revisit.suites.wrbench.tables import (
+        MEASURES,
+        T2V_MEASURES,
+        printed_averages_note,
+        published_model_rows,
+        published_text_to_video_rows,
+    )
 
-    if not json:
-        table, addendum = published_wrbench_boards(supplement=True)
-        print_boards([addendum if t2v else table], "terminal", "")
-    elif t2v:
-        source, cameras = published_text_to_video_rows()
-        console.print_json({"source": source, "rows": [dict(row) for row in cameras]})
-    else:
-        source, rows = published_model_rows()
+    if t2v:
+        source, addendum = published_text_to_video_rows()
+        if json:
+            console.print_json({"source": source, "rows": [dict(row) for row in addendum]})
+            return
+        typer.echo(f"{source}; returned measures and precision were not published")
+        cells = [
+            [row["title"], row["camera"], str(row["n"]), *(f"{row[name]:.3f}" for name in T2V_MEASURES)]
+            for row in addendum
+        ]
+        console.print_table(["model", "camera", "n", *(TITLES[name] for name in T2V_MEASURES)], cells, numbers=True)
+        return
+    source, rows = published_model_rows()
+    if json:
         entries = [
             {
                 "model": row.model,
@@ -168,6 +180,12 @@ def published(
             for row in rows
         ]
         console.print_json({"source": source, "rows": entries})
+        return
+    table = published_columns_table(rows, source, counts=False)
+    typer.echo(f"{table['title']}; {table['note']}; {printed_averages_note()}")
+    console.print_table(
+        ["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True
+    )
 
 
 def build_wrbench_dataset(

@@ -28,23 +28,29 @@ NONE = "–"
 
 
 def published_columns_table(
-    rows: Sequence[ModelRow], remarks: Sequence[str] = (), extra_rows: Sequence[ModelRow] = ()
+    rows: Sequence[ModelRow],
+    title: str,
+    *,
+    counts: bool = True,
+    remarks: Sequence[str] = (),
+    extra_rows: Sequence[ModelRow] = (),
 ) -> Table:
     """The published columns, one row per model, by viewpoint condition: D1 to D6, support and Avg.
 
-    `remarks` stand in the note; `extra_rows` are rows outside the contest, which come last.
+    `counts` puts n behind means that are not over all clips of a model, and adds a row of all clips; `remarks` stand in
+    the note; `extra_rows` are rows outside the contest, which come last.
     """
     after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
     columns = ["viewpoint", "clips", *_measure_titles(BEFORE_SUPPORT), "support", *_measure_titles(after), "Avg"]
 
     def row_cells(row: ModelRow) -> list[str]:
         texts = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
-        texts += [*_measure_texts(row, BEFORE_SUPPORT), f"{row.support:.1%}" if row.judged else NONE]
+        texts += [*_measure_texts(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
         average = format_mean_cell(Cell(0, 0, row.average)) if row.model else ""
-        return [*texts, *_measure_texts(row, after), average]
+        return [*texts, *_measure_texts(row, after, counts), average]
 
-    note = "; ".join(filter(None, [SPARSE_NOTE, "(n) where a mean is not over all clips", *remarks]))
-    return make_table("WRBench", note, columns, _titled_cells_by_condition(rows, row_cells, extra_rows))
+    note = "; ".join(filter(None, [SPARSE_NOTE, "(n) where a mean is not over all clips" if counts else "", *remarks]))
+    return make_table(title, note, columns, _titled_cells_by_condition(rows, row_cells, extra_rows, counts))
 
 
 def stand_in_measures_table(
@@ -69,16 +75,16 @@ def stand_in_measures_table(
     note = (
         "substitutes for the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
     )
-    lines = _titled_cells_by_condition(rows, row_cells, extra_rows) if columns else []
+    lines = _titled_cells_by_condition(rows, row_cells, extra_rows, True) if columns else []
     return make_table("Stand-ins", note, columns, lines)
 
 
 def _titled_cells_by_condition(
-    rows: Sequence[ModelRow], cells: Callable[[ModelRow], list[str]], extra_rows: Sequence[ModelRow]
+    rows: Sequence[ModelRow], cells: Callable[[ModelRow], list[str]], extra_rows: Sequence[ModelRow], total: bool
 ) -> list[tuple[str, list[str]]]:
-    """Rows by viewpoint condition, and all clips at the end where there are several models."""
+    """Rows by viewpoint condition and, with `total`, all clips at the end where there are several models."""
     ordered = sorted(rows, key=lambda row: (_condition_rank(row.condition), row.title.lower()))
-    if len(rows) > 1:
+    if total and len(rows) > 1:
         ordered.append(replace(pool_model_rows("all clips", rows), model=""))
     return [(row.title, cells(row)) for row in (*ordered, *extra_rows)]
 
@@ -87,11 +93,11 @@ def _measure_titles(measures: Iterable[str]) -> list[str]:
     return [TITLES.get(name, name) for name in measures]
 
 
-def _measure_texts(row: ModelRow, measures: Sequence[str]) -> list[str]:
+def _measure_texts(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
     texts = []
     for measure in measures:
         mark = DAGGER if measure.startswith("returned") and row.has_few_returns and row.model else ""
-        texts.append(format_mean_cell(row.cells.get(measure, Cell(0, 0)), row.outputs, mark))
+        texts.append(format_mean_cell(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark))
     return texts
 
 

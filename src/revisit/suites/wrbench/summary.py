@@ -82,7 +82,7 @@ def summarise(results: Results) -> dict[str, Any]:
     shares = {model: f"{support['share']:.1%}" for model, support in pixels.items() if support}
     remarks = [_evidence_makers_text(measured), _lacking_clips_note(by_model)]
     headline = [
-        display.published_columns_table(rows, remarks, extra_rows),
+        display.published_columns_table(rows, "WRBench", remarks=remarks, extra_rows=extra_rows),
         display.stand_in_measures_table(rows, shares, extra_rows),
     ]
     tables: list[Table] = [
