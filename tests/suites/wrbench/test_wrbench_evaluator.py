@@ -342,15 +342,6 @@ def test_the_table_has_the_published_columns_and_groups(shared: Path) -> None:
     assert groups[-1] == ("API prompt-camera", "api_prompt_camera")
 
 
-def test_the_papers_table_is_printed_as_a_leaderboard() -> None:
-    code, said = invoke("wrbench", "published")
-    assert code == 0 and "73.0%" in said and "Avg is the mean of the published numbers" in said
-    assert "0.617†" in said and "D6 ret. state" in said and "another protocol than any run of yours" in said
-    code, said = invoke("wrbench", "published", "--json")
-    (row,) = [row for row in json.loads(said)["rows"] if row["model"] == "gen3c"]
-    assert code == 0 and (row["outputs"], row["support"], row["sparse"]) == (400, 0.73, False)
-
-
 @pytest.mark.slow
 def test_the_addendum_for_text_to_video(shared: Path) -> None:
     theirs = json.loads((shared / "wrbench/results/wrbench_t2v_results.json").read_text())["models"][0]
