@@ -35,7 +35,7 @@ def test_frames_that_count_both_ends_reach_the_peak_twice() -> None:
     assert len(plan) == 81
     assert plan.yaw_degrees[39] == pytest.approx(-60) == plan.yaw_degrees[40]
     assert plan.yaw_degrees[-1] == pytest.approx(0, abs=1e-9)
-    assert plan.peak_yaw_degrees == pytest.approx(-60)
+    assert plan.farthest_signed_yaw_degrees == pytest.approx(-60)
 
 
 def test_the_first_frame_is_not_counted_by_default() -> None:
@@ -86,7 +86,7 @@ def test_a_generator_decides_where_frames_can_be_counted_in_two_ways() -> None:
     with pytest.raises(PayloadError, match="clips of 77 frames, not 81; give --frames 77"):
         make_delivery(plan_for_generator("yaw:left:60@40,yaw:right:60@41", hydra, 81), hydra)
     spread = make_delivery(plan_for_generator("yaw:left:60@40,yaw:right:60@41", hydra), hydra)
-    assert len(spread.plan) == 77 and spread.plan.peak_yaw_degrees == pytest.approx(-60, abs=1)
+    assert len(spread.plan) == 77 and spread.plan.farthest_signed_yaw_degrees == pytest.approx(-60, abs=1)
     assert "the script has 81 frames; the path was spread over 77" in spread.remarks()
     assert not make_delivery(plan_for_generator("yaw:left:60@40,yaw:right:60@36", hydra), hydra).remarks()
 
@@ -180,7 +180,7 @@ def test_the_gain_is_in_the_payload_and_the_plan_asks_for_what_was_asked(name: s
     delivery = make_delivery(plan, to)
     mirrored = name.endswith("mirrored")
     assert delivery.turn_error is None or (delivery.turn_error < 1) is not mirrored
-    assert plan.peak_yaw_degrees == pytest.approx(-18)
+    assert plan.farthest_signed_yaw_degrees == pytest.approx(-18)
 
 
 def test_a_generator_that_cannot_hold_still_says_so() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from revisit.core import ClipInfo, GateResult, InvalidEvidence, Score, Target, Unscored, from_arrays, to_arrays
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
-from revisit.metrics.target_gate import combine_target_observations, target_phases, target_return
+from revisit.metrics.target_gate import gather_target_observations, target_phases, target_return
 from revisit.metrics.target_return import target_identity, target_reappearance
 from revisit.observers.grid_descriptors import (
     FAINTEST,
@@ -64,15 +64,15 @@ def gone() -> TargetTrack:
 
 def asked(track: TargetTrack) -> GateResult | Unscored:
     """The gate, where no network looks."""
-    return target_return(combine_target_observations.fn(track, None))
+    return target_return(gather_target_observations.fn(track, None))
 
 
 def phases_of(track: TargetTrack):
-    return target_phases.fn(combine_target_observations.fn(track, None))
+    return target_phases.fn(gather_target_observations.fn(track, None))
 
 
 def reappears(track: TargetTrack, phases) -> Score | Unscored:
-    return target_reappearance(combine_target_observations.fn(track, None), phases)
+    return target_reappearance(gather_target_observations.fn(track, None), phases)
 
 
 def label(track: TargetTrack) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from revisit.core import GateResult, InvalidEvidence
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks
-from revisit.metrics.target_gate import combine_target_observations, target_phases, target_return
+from revisit.metrics.target_gate import gather_target_observations, target_phases, target_return
 from revisit.metrics.target_probability import target_models
 from revisit.observers.target_presence import (
     WindowSearch,
@@ -37,7 +37,7 @@ def seen(like: np.ndarray, margin: np.ndarray, lookalike: float = 0.5, before: f
 def asked(looks: TargetLooks) -> GateResult:
     """The gate, with a layout that sees the target where the network sees it."""
     track = plain_track(np.repeat(np.where(looks.like > 0.4, 0.8, 0.27), 3))
-    verdict = target_return(combine_target_observations.fn(track, looks))
+    verdict = target_return(gather_target_observations.fn(track, looks))
     assert isinstance(verdict, GateResult)
     return verdict
 
@@ -87,7 +87,7 @@ def test_what_is_not_probable_enough_is_not_decided(monkeypatch):
 
 def test_looks_tell_when_the_target_was_away():
     track = plain_track(np.full(90, 0.8))  # the layout sees it all along: its surroundings stand in for it
-    sight = combine_target_observations.fn(track, levels((10, *THERE), (10, *GONE), (10, *THERE)))
+    sight = gather_target_observations.fn(track, levels((10, *THERE), (10, *GONE), (10, *THERE)))
     phases = target_phases.fn(sight)
     assert [int(phases.state[k]) for k in (0, 45, 80)] == [VISIBLE, HIDDEN, RETURNED]
 

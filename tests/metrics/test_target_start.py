@@ -14,7 +14,7 @@ from revisit.evidence.target import TargetTrack
 from revisit.metrics.target_gate import (
     ABSENT,
     best_box_correlation,
-    combine_target_observations,
+    gather_target_observations,
     start_box_correlation,
     target_return,
 )
@@ -45,14 +45,14 @@ def judged(film: Film, frames: np.ndarray):
     track = revisit.observe(frames, "lite.target", target=film.target_box(), fps=film.fps)
     views = revisit.observe(frames, "lite.outcome", reference=truth, fps=film.fps)
     assert isinstance(track, TargetTrack) and isinstance(views, PairedViews)
-    return target_return(combine_target_observations.fn(track, None, views)), track, views
+    return target_return(gather_target_observations.fn(track, None, views)), track, views
 
 
 def test_a_target_that_a_clip_begins_without_is_said_to_be_absent(film):
     resting = np.stack([film.shot(0, None).rgb] * len(film))
     answer, track, views = judged(film, resting)
     assert answer.state == "unsure" and "not there in the first frame" in answer.reason
-    alone = target_return(combine_target_observations.fn(track, None, None))
+    alone = target_return(gather_target_observations.fn(track, None, None))
     assert "not there" not in str(alone.reason)  # without a reference nobody can say what should be there
     late = replace(views, index=views.index + 1)
     assert start_box_correlation(track, late) is None

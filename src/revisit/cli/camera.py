@@ -45,10 +45,10 @@ def show(
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
     if json:
         poses = [dict(zip(names, row, strict=True)) for row in rows]
-        facts = {"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw_degrees}
+        facts = {"script": plan.script, "frames": len(plan), "peak_yaw": plan.farthest_signed_yaw_degrees}
         console.print_json({**facts, "poses": poses})
         return
-    farthest = f"farthest yaw {plan.peak_yaw_degrees:+.1f} degrees (right is positive)"
+    farthest = f"farthest yaw {plan.farthest_signed_yaw_degrees:+.1f} degrees (right is positive)"
     typer.echo(f"{plan.script}\n{len(plan)} frames, {farthest}")
     selection = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
     console.print_table(names, [[f"{value:g}" for value in rows[k]] for k in selection], numbers=True)

@@ -67,7 +67,7 @@ def _path_facts(plan: CameraPlan) -> dict[str, object]:
         "fps": plan.fps,
         "size": list(plan.size),
         "convention": "OpenCV camera-to-world, first frame at the origin",
-        "peak_yaw_degrees": round(plan.peak_yaw_degrees, 6),
+        "peak_yaw_degrees": round(plan.farthest_signed_yaw_degrees, 6),
         "path_digest": digest(plan.path.c2w.round(9).tolist(), 24),
     }
 

@@ -37,7 +37,7 @@ class CameraPlan:
         return np.degrees(np.unwrap(np.radians(yaw_pitch_of_rotation(self.path.rotations)[0])))
 
     @property
-    def peak_yaw_degrees(self) -> float:
+    def farthest_signed_yaw_degrees(self) -> float:
         """The signed yaw farthest from the first view: negative is left."""
         return float(self.yaw_degrees[np.argmax(np.abs(self.yaw_degrees))])
 

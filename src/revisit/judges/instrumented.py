@@ -321,8 +321,8 @@ def _story_of_nearest_scene(
 
 
 # Given a question: how a story answers it, in the form that the question wants; None where it is not known.
-StoryAnswerLookup = Callable[[Question], "StoryAnswer | None"]
-StoryAnswer = Callable[[ClipStory], str]
+StoryAnswerLookup = Callable[[Question], "StoryAnswerFunction | None"]
+StoryAnswerFunction = Callable[[ClipStory], str]
 KNOWN_QUESTIONS: Registry[StoryAnswerLookup] = Registry("kind of question that a story answers")
 
 
@@ -331,7 +331,7 @@ def register_story_answers(id: str) -> Callable[[StoryAnswerLookup], StoryAnswer
     return partial(KNOWN_QUESTIONS.add, id)
 
 
-def find_story_answer_function(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswer | None:
+def find_story_answer_function(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswerFunction | None:
     """How a story answers a question; None where this judge does not know."""
     of_scenes = (scene.questions[question.text] for scene in scenes if question.text in scene.questions)
     ask, negate = question.about.get("ask"), bool(question.about.get("negate", False))

@@ -86,7 +86,7 @@ def read_target_outcome(sight: TargetObservations, hidden_for: float = 0.3, back
 
 
 @derived(makes=TargetObservations, needs=(TargetTrack,), optional=(TargetLooks, PairedViews), version=2)
-def combine_target_observations(
+def gather_target_observations(
     track: TargetTrack, looks: TargetLooks | None, views: PairedViews | None = None
 ) -> TargetObservations:
     """Everything that the set observes of the target, together."""

@@ -167,7 +167,7 @@ class ClipAnswers:
         >>> results.answer("calm@model", "flicker").status
         'scored'
         """
-        self._require_known_question(question)
+        self._refuse_unknown_question(question)
         source, name = self._results_and_name_for_question(question)
         return (self if source is self._source else source).of(case).get(name)
 
@@ -212,7 +212,7 @@ class ClipAnswers:
         >>> len(results.records_for("flicker"))
         2
         """
-        self._require_known_question(question)
+        self._refuse_unknown_question(question)
         return list(self._column_for_question(question).records)
 
     def scores(self, metric: str) -> list[Record]:
@@ -233,7 +233,7 @@ class ClipAnswers:
         >>> [record.case.sample for record in results.scores("flicker")]
         ['calm', 'wild']
         """
-        self._require_known_question(metric)
+        self._refuse_unknown_question(metric)
         column = self._column_for_question(metric)
         return [record for record, status in zip(column.records, column.status, strict=True) if status == "scored"]
 
@@ -644,7 +644,7 @@ class ClipAnswers:
             return self._source, question
         return held_to_truth(self._source), strip_held_suffix(question)
 
-    def _require_known_question(self, question: str) -> None:
+    def _refuse_unknown_question(self, question: str) -> None:
         """Refuse a metric or gate that was not asked and that nobody knows.
 
         Results whose answers were changed (`mapped`) may have names of their own.

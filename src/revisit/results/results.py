@@ -113,7 +113,7 @@ class Results(ClipAnswers):
         >>> cell.n, cell.of, cell.failed
         (2, 2, 0)
         """
-        self._require_known_question(metric)
+        self._refuse_unknown_question(metric)
         column = self._column_for_question(metric)
         if self._asks is not None:
             column = column.select([self.asks(metric, case) for case in column.cases])
@@ -193,7 +193,7 @@ class Results(ClipAnswers):
         >>> results.mean("flicker")["model"].n
         2
         """
-        self._require_known_question(metric)
+        self._refuse_unknown_question(metric)
         chosen = self.common(metric) if common else self
         return CellsByName(by, {name: part.cell(metric) for name, part in chosen.groups(by).items()})
 
@@ -253,7 +253,7 @@ class Results(ClipAnswers):
         >>> results.ranks("flicker")[0].rank
         1
         """
-        self._require_known_question(metric)
+        self._refuse_unknown_question(metric)
         if METRICS[strip_held_suffix(metric)].higher_is_better is None:
             raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
         return pairing.ranks_from_ranking(self.ranking(metric))
@@ -283,7 +283,7 @@ class Results(ClipAnswers):
         >>> results.paired("flicker", "model", "model").difference  # doctest: +SKIP
         0.0
         """
-        self._require_known_question(metric)
+        self._refuse_unknown_question(metric)
         if unknown := [model for model in (first, second) if model not in self.whole.models]:
             names = join_names(self.whole.models, 21)
             raise UsageError(f"there is no model called {unknown[0]!r}; these results have {names}")

@@ -28,7 +28,7 @@ from revisit.suites.memobench.imports.answers import vqa_answers
 from revisit.suites.memobench.leaderboard import board_of_files
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, score_pass_rate
 from revisit.suites.memobench.question_bank import Bank, Judgement, questions_as_dicts, write_bank
-from revisit.suites.memobench.summary import answered_tables
+from revisit.suites.memobench.summary import pass_rate_tables
 
 QUESTIONS = [
     BankQuestion(position, name, position % 2 == 1, f"Question {position}?")
@@ -187,12 +187,12 @@ def test_questions_left_open_are_counted_and_bound_the_mean() -> None:
         *vqa_records(one, {"ID": physics[0].id, "Answer": "Yes", "Dimension": physics[0].dimension}),
         *vqa_records(two),
     ]
-    (table,) = answered_tables(Results([one, two], records))
+    (table,) = pass_rate_tables(Results([one, two], records))
     assert table["columns"] == list(DIMENSIONS.values())
     (row,) = table["rows"]
     assert row["cells"][3] == {"n": 1, "of": 4, "failed": 0, "mean": 100.0, "interval": [25.0, 100.0]}
     assert row["cells"][0] == {"n": 0, "of": 4, "failed": 0}
-    assert answered_tables(Results([one], measured(one))) == []
+    assert pass_rate_tables(Results([one], measured(one))) == []
 
 
 def test_the_leaderboard_has_the_public_columns_and_no_zero_for_what_is_missing() -> None:

@@ -17,7 +17,7 @@ from revisit.core.text import read_yaml_file
 from revisit.evidence.answers import YES
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges import banks
-from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_no_text
+from revisit.judges.instrumented import ClipStory, StoryAnswerFunction, register_story_answers, yes_no_text
 from revisit.judges.protocol import Frames, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
@@ -61,7 +61,7 @@ def read_own_questions(path: Path) -> list[dict[str, str]]:
 
 
 @register_story_answers("folder")
-def folder_story_answer(question: Question) -> StoryAnswer | None:
+def folder_story_answer_function(question: Question) -> StoryAnswerFunction | None:
     """How a rendered story answers these questions."""
     one = next((one for one in QUESTIONS if question.text == one.text), None)
     return None if one is None else lambda story: yes_no_text(TRUTHS[one.dimension](story) == one.positive)

@@ -140,7 +140,7 @@ def _names_with_same_first_frames(groups: Sequence[Sequence[NumberedClip]]) -> s
             return set(names) if all(verdicts.values()) else set()
         verdicts |= _same_beginning_by_name({name: by_name[name] for name in names if name not in few}, pictures)
     alike = {name for name, verdict in verdicts.items() if verdict}
-    return alike if _groups_are_distinct({name: pictures[name] for name in alike}) else set()
+    return alike if _differ_more_between_than_within_groups({name: pictures[name] for name in alike}) else set()
 
 
 def _same_beginning_by_name(
@@ -169,7 +169,7 @@ def _usable_first_pictures(group: Sequence[NumberedClip]) -> list[np.ndarray]:
     return pictures if min(float(picture.std()) for picture in pictures) >= BLANK else []
 
 
-def _groups_are_distinct(pictures: Mapping[str, list[list[np.ndarray]]]) -> bool:
+def _differ_more_between_than_within_groups(pictures: Mapping[str, list[list[np.ndarray]]]) -> bool:
     """Whether groups begin clearly less alike than the clips of one, or all show one scene."""
     groups = [group for some in pictures.values() for group in some]
     within = [mean_picture_difference(one, other) for group in groups for one, other in combinations(group, 2)]

@@ -17,7 +17,7 @@ from revisit.core import UsageError, digest, observer
 from revisit.core.text import read_package_yaml
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import first_model_name, unanswered_sentences, yes_no_code
-from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_no_text
+from revisit.judges.instrumented import ClipStory, StoryAnswerFunction, register_story_answers, yes_no_text
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Number, Question, Rating, YesNo
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
@@ -75,7 +75,7 @@ def ask_progress_ratings(frames: Frames, prompt: str, annotations: Mapping[str, 
 
 
 @register_story_answers("mbench")
-def simulated_story_answer(question: Question) -> StoryAnswer | None:
+def simulated_story_answer_function(question: Question) -> StoryAnswerFunction | None:
     """How a rendered story answers the trigger and the ratings."""
     if question.id.startswith("trigger."):
         return lambda story: json.dumps(

@@ -113,18 +113,18 @@ def make_question_bank(
         offset = max((question.id for question in bank.start), default=0)
         written = questions_from_written_answer(answer.value)
         new = tuple(replace(one, id=one.id + offset) for one in written if one.dimension in missing)
-        stages = {"truth": judge_questions(client, truth, new, wording)}
+        stages = {"truth": judge_and_drop_unanswered(client, truth, new, wording)}
         final = question_bank.ground_truth_filter(new, stages["truth"])
         if failure is not None:
-            stages["failure"] = judge_questions(client, failure, final, wording)
-            stages["hinted"] = judge_questions(client, failure, final, wording, task.hint)
+            stages["failure"] = judge_and_drop_unanswered(client, failure, final, wording)
+            stages["hinted"] = judge_and_drop_unanswered(client, failure, final, wording, task.hint)
             final = question_bank.failure_filter(final, stages["failure"], stages["hinted"])
         for name, added in {"start": new, **stages, "final": final}.items():
             bank = replace(bank, **{name: getattr(bank, name) + added})
     return bank
 
 
-def judge_questions(
+def judge_and_drop_unanswered(
     client: JudgeClient,
     frames: Frames,
     questions: Sequence[BankQuestion],

@@ -47,7 +47,7 @@ def summarise(results: Results) -> dict[str, Any]:
         "tables": [
             *(one for metric_id in FIDELITY for one in _fidelity_by_phase_tables(results, metric_id)),
             *_camera_score_tables(results),
-            *answered_tables(results),
+            *pass_rate_tables(results),
             *trajectory_tables(results),
             *ors_tables_by_size_and_angle(results),
         ],
@@ -94,7 +94,7 @@ def _table_of_record_numbers(
     return [make_table(title, note, columns, rows)] if rows else []
 
 
-def answered_tables(results: Results) -> list[Table]:
+def pass_rate_tables(results: Results) -> list[Table]:
     """A table of pass rates with the questions answered and asked, and what those left open could change; or none.
 
     The mean is over clips with an answer; the interval over all clips that were asked about, from all open questions

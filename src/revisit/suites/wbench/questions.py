@@ -16,7 +16,7 @@ from revisit.core import observer
 from revisit.core.text import read_package_yaml
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import first_model_name, unanswered_sentences
-from revisit.judges.instrumented import StoryAnswer, register_story_answers
+from revisit.judges.instrumented import StoryAnswerFunction, register_story_answers
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Question, Rating
 from revisit.suites.wbench.evidence import CaseRatings
@@ -45,7 +45,7 @@ def ask_case_ratings(frames: Frames, annotations: Mapping[str, object]) -> Judge
 
 
 @register_story_answers("wbench")
-def wbench_story_answer(question: Question) -> StoryAnswer | None:
+def wbench_story_answer_function(question: Question) -> StoryAnswerFunction | None:
     """How a rendered story answers: by the place and state of the target after its return."""
     if not question.id.startswith("wbench."):
         return None

@@ -28,7 +28,7 @@ from revisit.judges.banks import (
     unanswered_sentences,
     yes_no_or_empty,
 )
-from revisit.judges.instrumented import ELSEWHERE, ClipStory, StoryAnswer, register_story_answers, yes_no_text
+from revisit.judges.instrumented import ELSEWHERE, ClipStory, StoryAnswerFunction, register_story_answers, yes_no_text
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Many, Question, Schema, Text, YesNo
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, classify_judgeable_seconds
@@ -162,7 +162,7 @@ def _judgeable_seconds(answer: JudgeAnswer) -> np.ndarray:
 
 
 @register_story_answers("wrbench")
-def wrbench_story_answer(question: Question) -> StoryAnswer | None:
+def wrbench_story_answer_function(question: Question) -> StoryAnswerFunction | None:
     """How a rendered story answers probes and looks."""
     probe = next((one for one in PROBES if question.text.endswith(one.text)), None)
     if probe is not None:
