@@ -130,7 +130,7 @@ def warp_picture(picture: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.
     return np.asarray(upper * (1 - dv) + lower * dv, np.float32), np.asarray(inside)
 
 
-def warp_points(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
+def warp_fractional_points(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
     """Where positions (n, 2) in fractions land under a warp; far outside for those behind the camera."""
     moved = np.c_[xy, np.ones(len(xy))] @ np.asarray(warp, float).T
     ahead = moved[:, 2:] > 1e-6
@@ -142,7 +142,7 @@ def share_of_box_in_frame(warp: np.ndarray, box: tuple[float, float, float, floa
     x0, y0, x1, y1 = box
     at = (np.arange(8) + 0.5) / 8
     grid = np.stack(np.meshgrid(x0 + at * (x1 - x0), y0 + at * (y1 - y0)), axis=-1).reshape(-1, 2)
-    landed = warp_points(warp, grid)
+    landed = warp_fractional_points(warp, grid)
     return float(((landed >= 0) & (landed <= 1)).all(axis=1).mean())
 
 
@@ -349,7 +349,7 @@ def warped_box_mask(warp: np.ndarray, box: tuple[float, float, float, float], sh
     height, width = shape
     y, x = np.mgrid[:height, :width]
     places = np.stack([(x + 0.5) / width, (y + 0.5) / height], axis=-1).reshape(-1, 2)
-    u, v = warp_points(np.linalg.inv(warp), places).T
+    u, v = warp_fractional_points(np.linalg.inv(warp), places).T
     x0, y0, x1, y1 = box
     return np.asarray(((u >= x0) & (u <= x1) & (v >= y0) & (v <= y1)).reshape(height, width))
 

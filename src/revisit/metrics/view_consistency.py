@@ -19,7 +19,7 @@ from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewRelations
 from revisit.metrics.frame_index import true_runs
-from revisit.metrics.overlay import warp_points
+from revisit.metrics.overlay import warp_fractional_points
 from revisit.metrics.view_gate import AWAY, SURE, drop_uncertain_single_samples, view_states
 
 FAMILY = "returning"  # the group of these metrics, by which users name it
@@ -73,7 +73,7 @@ def corresponding_patch_cosines(a: np.ndarray, b: np.ndarray, warp: np.ndarray) 
     """Cosine of each patch of a with the patch of b on which it lands; patches that land outside are left out."""
     rows, columns = a.shape[:2]
     y, x = (g.ravel() for g in np.mgrid[:rows, :columns])
-    to = warp_points(warp, np.stack([(x + 0.5) / columns, (y + 0.5) / rows], axis=1))
+    to = warp_fractional_points(warp, np.stack([(x + 0.5) / columns, (y + 0.5) / rows], axis=1))
     inside = (to >= 0).all(axis=1) & (to < 1).all(axis=1)
     u, v = (to[inside] * (columns, rows)).astype(int).T
     return np.asarray((a[y[inside], x[inside]].astype(np.float32) * b[v, u].astype(np.float32)).sum(axis=1))
