@@ -68,9 +68,7 @@ class Evidence:
         return record
 
     def signal(self, id: str, rule: str) -> Signal:
-        made = make_signal(self.cases[id]["condition"], self.of(id, "frame_facts"), self.of(id, "key_flow"), rule)
-        assert isinstance(made, Signal)
-        return made
+        return make_signal(self.cases[id]["condition"], self.of(id, "frame_facts"), self.of(id, "key_flow"), rule)
 
     def score(self, id: str, metric: str, rule: str, **params: Any) -> float | None:
         """The score of a clip under a rule, or None."""

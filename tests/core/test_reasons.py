@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from revisit.core import KINDS, Reason, Unscored
+from revisit.core import KINDS, Derived, Gate, Metric, NoScore, Reason, Unscored
 
 PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / "src/revisit"
@@ -129,3 +130,16 @@ def test_a_reason_is_of_a_known_kind_and_says_something() -> None:
         Unscored("too_short")
     given = Reason("too_short", "one frame")
     assert Unscored(given, facts={"n": 1}) == Unscored("too_short", "one frame", {"n": 1})
+
+
+def test_what_a_metric_a_gate_and_a_derivation_call_may_raise_the_answer():
+    def stop(*_: object) -> Any:
+        raise NoScore("too_short", "one frame cannot change", {"frames": 1})
+
+    expected = Unscored("too_short", "one frame cannot change", {"frames": 1})
+    checks = (
+        Metric("stops", 1, "", "", (None, None), None, (), stop),
+        Gate("stops", 1, "", (), stop, {}),
+        Derived(object, (), stop, 1, {}),
+    )
+    assert [check() for check in checks] == [expected] * 3

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from revisit.core import ClipInfo, GateResult, InvalidEvidence, Score, Target, Unscored, from_arrays, to_arrays
+from revisit.core import GateResult, InvalidEvidence, Score, Target, Unscored, from_arrays, to_arrays
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
 from revisit.metrics.target_gate import gather_target_observations, target_phases, target_return
 from revisit.metrics.target_return import target_identity, target_reappearance
@@ -23,7 +23,7 @@ from revisit.observers.grid_descriptors import (
     similarity_maps,
 )
 from revisit.observers.target_tracking import track_target
-from tests.looking import as_frames, driven, look, read, wall, window
+from tests.looking import as_frames, look, read, wall, window
 
 BOX = (0.3, 0.3, 0.5, 0.75)
 
@@ -226,13 +226,9 @@ def test_a_target_that_is_gone_by_the_second_frame_was_hidden():
 
 
 def test_no_frames_are_unscored():
-    empty = look_at_nothing()
+    empty = plain_track(np.zeros(0))
     assert len(empty.index) == 0
     assert isinstance(asked(empty), Unscored) and isinstance(phases_of(empty), Unscored)
-
-
-def look_at_nothing() -> TargetTrack:
-    return driven(track_target.fn(ClipInfo(320, 180, 0, 24.0, np.zeros(0)), Target("thing", BOX)), [])
 
 
 def test_a_track_of_the_wrong_shape_says_what_a_valid_one_looks_like():

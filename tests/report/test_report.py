@@ -568,10 +568,11 @@ def test_curves_are_drawn_with_and_without_bands():
     from revisit.results import Cell
 
     ticks = [(0.0, "0.5"), (1.0, "1")]
-    one_clip = line_plot({"model": [Cell(1, 1, 0.2), Cell(1, 1, 0.4)]}, ticks, "seconds")["picture"]
+    one_clip = str(line_plot({"model": [Cell(1, 1, 0.2), Cell(1, 1, 0.4)]}, ticks, "seconds")["picture"])
     assert "polyline" in one_clip and "polygon" not in one_clip and ">0.40<" in one_clip
     cells = [Cell(2, 2, 0.2, (0.1, 0.3)), Cell(2, 2, 0.4, (0.2, 0.8))]
     several = line_plot({"model": cells}, ticks, truth=[Cell(0, 2), Cell(2, 2, 0.1)])
-    assert "polygon" in several["picture"] and ">0.80<" in several["picture"] and ">0.10<" in several["picture"]
+    picture = str(several["picture"])
+    assert "polygon" in picture and ">0.80<" in picture and ">0.10<" in picture
     assert several["key"] == [{"name": "model", "kind": "k0"}, {"name": "truth", "kind": "kt"}]
     assert not line_plot({}, ticks)["picture"]

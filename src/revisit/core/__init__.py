@@ -29,5 +29,5 @@ from revisit.core.protocol import digest
 from revisit.core.reasons import KINDS, Reason
 from revisit.core.records import Record
 from revisit.core.registry import import_registering_modules
-from revisit.core.scores import GateResult, Score, Series, Unscored
+from revisit.core.scores import GateResult, NoScore, Score, Series, Unscored
 from revisit.core.suites import SUITES, Suite, suite

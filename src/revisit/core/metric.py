@@ -18,7 +18,7 @@ from revisit.core.cases import Case
 from revisit.core.evidence import evidence_id
 from revisit.core.observer import Params, keyword_only_defaults
 from revisit.core.registry import Registry
-from revisit.core.scores import GateResult, Score, Unscored, to_gate_result_or_unscored, to_score_or_unscored
+from revisit.core.scores import GateResult, NoScore, Score, Unscored, to_gate_result_or_unscored, to_score_or_unscored
 
 Card = ParamSpec("Card")
 Function = TypeVar("Function", contravariant=True)
@@ -26,6 +26,14 @@ Registered = TypeVar("Registered", covariant=True)
 Range = tuple[float | None, float | None]
 ScoreFunction = Callable[..., Score | Unscored | float]
 GateFunction = Callable[..., GateResult | Unscored]
+
+
+def answer_or_unscored(fn: Callable[..., Any], *evidence: Any, **params: Any) -> Any:
+    """What the function of a metric, gate or derivation returns, or the Unscored that stopped it."""
+    try:
+        return fn(*evidence, **params)
+    except NoScore as error:
+        return error.unscored
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class Derived:
     optional: tuple[type, ...] = ()  # further arguments; None where there is no such evidence
 
     def __call__(self, *evidence: Any, **params: Any) -> Any:
-        return self.fn(*evidence, **params)
+        return answer_or_unscored(self.fn, *evidence, **params)
 
     @property
     def id(self) -> str:
@@ -75,7 +83,7 @@ class Gate:
     params: Params
 
     def __call__(self, *evidence: Any, **params: Any) -> GateResult | Unscored:
-        return to_gate_result_or_unscored(self.id, self.fn(*evidence, **params))
+        return to_gate_result_or_unscored(self.id, answer_or_unscored(self.fn, *evidence, **params))
 
     @property
     def summary(self) -> str:
@@ -167,7 +175,7 @@ class Metric:
     noise_floor: float = 0.0
 
     def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
-        return to_score_or_unscored(self.id, self.fn(*evidence, **{**self.params, **params}))
+        return to_score_or_unscored(self.id, answer_or_unscored(self.fn, *evidence, **{**self.params, **params}))
 
     @property
     def summary(self) -> str:

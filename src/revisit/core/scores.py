@@ -163,6 +163,13 @@ class Unscored:
         return self.reason.sentence
 
 
+class NoScore(Exception):
+    """Raised by what a metric, gate or derivation calls, to make it answer with this `Unscored`."""
+
+    def __init__(self, reason: str | Reason, sentence: str = "", facts: Details | None = None) -> None:
+        self.unscored = Unscored(reason, sentence, facts)
+
+
 @dataclass(frozen=True)
 class GateResult:
     """What a gate decides: may its metrics be asked of this clip?

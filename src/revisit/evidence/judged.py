@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from revisit.core import Array, Unscored, evidence
+from revisit.core import Array, NoScore, evidence
 
 PASSED = "passed"  # the canary of a clip whose control questions were answered right
 
@@ -34,6 +34,7 @@ class JudgeFrames:
         return self.jpeg[self.offsets[k] : self.offsets[k + 1]].tobytes()
 
 
-def unscored_for_failed_canary(canary: str) -> Unscored | None:
-    """The reason not to use a judge's answers about this clip, if there is one."""
-    return None if canary in ("", PASSED) else Unscored("untrusted", f"the judge failed a control question: {canary}")
+def require_passed_canary(canary: str, facts: dict[str, object] | None = None) -> None:
+    """NoScore where there is a reason not to use a judge's answers about this clip."""
+    if canary not in ("", PASSED):
+        raise NoScore("untrusted", f"the judge failed a control question: {canary}", facts)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Reason, Score, Series, Unscored, metric
+from revisit.core import NoScore, Reason, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.views import ReturnPairs
 from revisit.metrics.frame_index import nearest_rows
@@ -22,13 +22,13 @@ NO_RETURN = Reason("no_return", "no frame shows an earlier view again")
 
 def pairs_with_enough_overlap(
     pairs: ReturnPairs, index: np.ndarray, least_overlap: float
-) -> tuple[np.ndarray, np.ndarray] | Unscored:
+) -> tuple[np.ndarray, np.ndarray]:
     """Frames i and j of the pairs that share enough of their view."""
     usable = np.asarray(pairs.overlap) >= least_overlap
     if not len(pairs.i) or not len(index):
-        return Unscored(NO_RETURN)
+        raise NoScore(NO_RETURN)
     if not usable.any():
-        return Unscored("no_overlap", f"no two frames share at least {least_overlap:.0%} of their view")
+        raise NoScore("no_overlap", f"no two frames share at least {least_overlap:.0%} of their view")
     return pairs.i[usable], pairs.j[usable]
 
 
@@ -52,10 +52,7 @@ def lighting_consistency(
     lab: LabStats, pairs: ReturnPairs, *, alpha: float = 0.5, tau: float = 10.0, least_overlap: float = 0.7
 ) -> Score | Unscored:
     """exp(-D / tau), with D the mean over return pairs of alpha |dL| + (1 - alpha) |dab| in CIELAB units."""
-    rows = pairs_with_enough_overlap(pairs, lab.index, least_overlap)
-    if isinstance(rows, Unscored):
-        return rows
-    i, j = rows
+    i, j = pairs_with_enough_overlap(pairs, lab.index, least_overlap)
     change = (lab.mean[nearest_rows(lab.index, j)] - lab.mean[nearest_rows(lab.index, i)]).astype(float)
     lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
     deviation = alpha * lightness + (1 - alpha) * colour
@@ -76,10 +73,7 @@ def style_consistency(style: StyleStats, pairs: ReturnPairs, *, least_overlap: f
 
     A statistic that doubles or halves while the others stay costs about 0.13 of the score.
     """
-    rows = pairs_with_enough_overlap(pairs, style.index, least_overlap)
-    if isinstance(rows, Unscored):
-        return rows
-    i, j = rows
+    i, j = pairs_with_enough_overlap(pairs, style.index, least_overlap)
     names, table = style_names_and_logs(style)
     change = table[nearest_rows(style.index, j)] - table[nearest_rows(style.index, i)]
     deviation = np.abs(change).mean(axis=1)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
+from revisit.core import Case, Metric, NoScore, Reason, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry import trajectory_errors
@@ -40,18 +40,18 @@ class PathSteps:
     facts: Mapping[str, object]
 
 
-def shared_camera_paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajectory, Trajectory] | Unscored:
+def shared_camera_paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajectory, Trajectory]:
     """Both camera paths at the frames they share, numbered as the clip's."""
     origin = int(case.annotations.get("true_poses_from", 0))
     both = []
     for record, first in ((track, 0), (truth, origin)):
         later = record.frame >= first
         if not later.any():
-            return Unscored("mismatch", f"the pose file ends before frame {first}, where the clip begins")
+            raise NoScore("mismatch", f"the pose file ends before frame {first}, where the clip begins")
         scale: Scale = "metres" if record.metres else "unknown"
         both.append(make_trajectory(record.c2w[later], record.frame[later] - first, scale=scale))
     if len(np.intersect1d(both[0].times, both[1].times)) < 2:
-        return Unscored(ONE_POSE)
+        raise NoScore(ONE_POSE)
     return match_by_time(both[0], both[1], tolerance=0.5)
 
 
@@ -94,8 +94,7 @@ def register_path_metric(**card: Any) -> Callable[[Callable[[Trajectory, Traject
 
     def register(fn: Callable[[Trajectory, Trajectory], Score | Unscored]) -> Metric:
         def score_shared_paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
-            both = shared_camera_paths(case, track, truth)
-            return both if isinstance(both, Unscored) else fn(*both)
+            return fn(*shared_camera_paths(case, track, truth))
 
         return metric(**{"version": 1, "doc": fn.__doc__, **card})(score_shared_paths)
 

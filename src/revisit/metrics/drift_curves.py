@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Metric, Score, Series, Unscored, metric
+from revisit.core import Metric, NoScore, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, PatchFeatures, StyleStats
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.views import ViewRelations
@@ -157,23 +157,21 @@ class DriftCurve:
     gaps: dict[float, float]  # seconds apart -> mean distance
 
 
-def drift_curve(
-    signal: DriftSignal, frames: FrameFacts, evidence: tuple[Any, ...], least: float
-) -> DriftCurve | Unscored:
+def drift_curve(signal: DriftSignal, frames: FrameFacts, evidence: tuple[Any, ...], least: float) -> DriftCurve:
     """The curves of a clip."""
     index = evidence[-1].index
     if not all(len(one.index) for one in (frames, *evidence)):
-        return Unscored("too_short", "no frame was sampled")
+        raise NoScore("too_short", "no frame was sampled")
     seconds = np.asarray(frames.time[nearest_rows(frames.index, index)], dtype=float)
     lasting = float(seconds[-1] - seconds[0])
     if lasting < least or len(index) < LEAST_FRAMES:
-        return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
+        raise NoScore("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
     apart = signal.distances(*evidence)
     earlier, later = np.triu_indices(len(index), 1)
     gap, distance = (seconds[later] - seconds[earlier]), apart[earlier, later]
     known = np.isfinite(distance)
     if known.sum() < LEAST_FRAMES or np.ptp(gap[known]) <= 0:
-        return Unscored("not_followed", "too few frames of this clip could be compared with others")
+        raise NoScore("not_followed", "too few frames of this clip could be compared with others")
     slope = float(np.polyfit(gap[known], distance[known], 1)[0])
     gaps = {}
     for at in GAPS:
@@ -218,12 +216,10 @@ def register_drift_metrics(signal: DriftSignal) -> tuple[Metric, Metric]:
 
     def score_slope(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
         curve = drift_curve(signal, frames, evidence, least)
-        return curve if isinstance(curve, Unscored) else _curve_score(curve, signal.half, 60 * curve.slope)
+        return _curve_score(curve, signal.half, 60 * curve.slope)
 
     def score_half_life(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
         curve = drift_curve(signal, frames, evidence, least)
-        if isinstance(curve, Unscored):
-            return curve
         at = seconds_until_half_lost(curve, signal.half)
         seconds = float(curve.seconds[-1]) if at is None else at
         return _curve_score(curve, signal.half, seconds, reached=at is not None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Metric, Reason, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, Metric, NoScore, Reason, Score, Series, Unscored, metric
 from revisit.core.phase_pairs import first_row_of_each_frame
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
@@ -28,14 +28,14 @@ def psnr_per_frame(mse: np.ndarray) -> np.ndarray:
     return np.asarray(np.minimum(10 * np.log10(255.0**2 / np.maximum(mse, 1e-12)), IDENTICAL_DB))
 
 
-def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray | Unscored:
-    """SSIM of each frame in one family, or Unscored where the observer was not asked for that family."""
+def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray:
+    """SSIM of each frame in one family, or NoScore where the observer was not asked for that family."""
     if family not in SSIM_FAMILIES:
         raise InvalidEvidence(f"unknown SSIM family {family!r}; choose one of {', '.join(SSIM_FAMILIES)}")
     values = getattr(fidelity, f"ssim_{family}")
     if values is None:
         observed = [name for name in SSIM_FAMILIES if getattr(fidelity, f"ssim_{name}") is not None]
-        return Unscored(
+        raise NoScore(
             "other_settings",
             f"the metric needs the SSIM family {family}, but the observer's parameter `families` lists "
             f"{', '.join(observed) or 'none'}",
@@ -74,7 +74,7 @@ class Measure:
     id: str
     called: str
     kind: type  # of evidence
-    values: Callable[..., np.ndarray | Unscored]  # (evidence, **params) -> a number for each pair
+    values: Callable[..., np.ndarray]  # (evidence, **params) -> a number for each pair
     unit: str
     range: tuple[float, float | None]
     higher_is_better: bool
@@ -137,8 +137,6 @@ def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = U
 
     def score_clip(fidelity: Any, **params: Any) -> Score | Unscored:
         values = measure.values(fidelity, **params)
-        if isinstance(values, Unscored):
-            return values
         rows = first_row_of_each_frame(fidelity.index)
         if not len(rows):
             return Unscored(NO_FRAMES)
@@ -163,8 +161,6 @@ def after_return(measure: Measure) -> Metric:
 
     def score_after_return(fidelity: Any, phases: CasePhases, **params: Any) -> Score | Unscored:
         values = measure.values(fidelity, **params)
-        if isinstance(values, Unscored):
-            return values
         rows = first_row_of_each_frame(fidelity.index)
         index, values = fidelity.index[rows], values[rows]
         facts = phase_facts(values, index, phases)

@@ -190,7 +190,7 @@ def test_every_clip_scores_as_the_public_script_scores_it(banks: list[Bank], ora
     expected = oracle["vqa_scores_on_final_questions"]
     for bank in banks:
         for stage, name in (("truth", "gt"), ("failure", "failure"), ("hinted", "revised")):
-            rates = upstream_pass_rates(judged(bank, stage))
+            rates = upstream_pass_rates(judged(bank, stage), {})
             assert rates == expected[name_of_bank(bank)][name]["polarity_rule"]
 
 

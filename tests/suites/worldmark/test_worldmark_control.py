@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import METRICS, Case, Clip, Score, Unscored
+from revisit.core import METRICS, Case, Clip, NoScore, Score, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.worldmark.evidence import KeyFlow, KeySplit
 from revisit.suites.worldmark.metrics.control import (
@@ -31,9 +31,7 @@ def facts(count: int, fps: float, width: int = 640) -> FrameFacts:
 
 def signal_of(keys: str, across: np.ndarray, away: np.ndarray, fps: float, rule: str) -> Signal:
     flow = KeyFlow(np.arange(len(across)), across, away, "simulated")
-    signal = make_signal(keys, facts(len(across) + 2, fps), flow, rule)
-    assert isinstance(signal, Signal)
-    return signal
+    return make_signal(keys, facts(len(across) + 2, fps), flow, rule)
 
 
 def test_the_public_functions_numbers_on_seeded_signals(shared: Path) -> None:
@@ -149,5 +147,6 @@ def test_without_depth_a_turn_is_not_told_from_a_step() -> None:
 
 @pytest.mark.parametrize("keys", ["", "XY", "mem_test"])
 def test_a_clip_without_keys_has_a_reason(keys: str) -> None:
-    answer = make_signal(keys, facts(64, 16), KeyFlow(np.arange(62), np.ones(62), np.ones(62), "m"), "corrected")
-    assert isinstance(answer, Unscored) and answer.kind == "no_camera"
+    with pytest.raises(NoScore) as error:
+        make_signal(keys, facts(64, 16), KeyFlow(np.arange(62), np.ones(62), np.ones(62), "m"), "corrected")
+    assert error.value.unscored.kind == "no_camera"

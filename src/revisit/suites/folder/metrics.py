@@ -6,7 +6,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.answers import NO, UNANSWERED, YES
-from revisit.evidence.judged import unscored_for_failed_canary
+from revisit.evidence.judged import require_passed_canary
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
 
 FAMILY = "judged"
@@ -19,8 +19,7 @@ FAMILY = "judged"
 )  # fmt: skip
 def judged_memory(answers: MemoryAnswers) -> Score | Unscored:
     """Share of the questions about the return that a judge answers rightly; asked only where it sees a return."""
-    if doubt := unscored_for_failed_canary(answers.canary):
-        return doubt
+    require_passed_canary(answers.canary)
     returns = answers.answer[[name == RETURNS for name in answers.dimension]]
     if not len(returns) or returns[0] == UNANSWERED:
         return Unscored("unanswered", "the judge did not say whether a part of the scene leaves the view and returns")
@@ -36,8 +35,7 @@ def judged_memory(answers: MemoryAnswers) -> Score | Unscored:
 )  # fmt: skip
 def judged_own_questions(answers: MemoryAnswers) -> Score | Unscored:
     """Share of the questions in your file (--option questions=FILE.yaml) that a judge answers as you say is right."""
-    if doubt := unscored_for_failed_canary(answers.canary):
-        return doubt
+    require_passed_canary(answers.canary)
     chosen = np.array([name.startswith(OWN) for name in answers.dimension], bool)
     if not chosen.any():
         return Unscored("no_file", "there are no questions of your own; --option questions=FILE.yaml brings them")

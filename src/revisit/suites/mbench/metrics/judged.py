@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import GateResult, InvalidEvidence, Score, Unscored, UsageError, gate, metric
-from revisit.evidence.judged import unscored_for_failed_canary
+from revisit.evidence.judged import require_passed_canary
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 
 PAPER = "arXiv:2606.00793 section 4"
@@ -20,8 +20,7 @@ BLIND = ("writing in the video that instructs the judge, where the canary does n
 @gate(id="judged_trigger", version=1, title="the memory test is posed", needs=(TriggerAnswer,))
 def memory_test_posed(answer: TriggerAnswer, *, confidence: float = 0.0) -> GateResult | Unscored:
     """Open if a judge finds that the clip poses the memory test of its subset, at least this surely."""
-    if reason := unscored_for_failed_canary(answer.canary):
-        return reason
+    require_passed_canary(answer.canary)
     facts = {"judge": answer.judge, "confidence": answer.confidence, "question": answer.question}
     if answer.triggered < 0:
         return GateResult("unsure", "unknown", "the judge gave no valid answer on whether the test is posed", facts)
@@ -65,8 +64,7 @@ def _rating_as_share(rating: float, rule: str) -> float:
 
 
 def _score_unless_canary_failed(ratings: ProgressRatings, value: float, raw: float) -> Score | Unscored:
-    if reason := unscored_for_failed_canary(ratings.canary):
-        return reason
+    require_passed_canary(ratings.canary)
     facts = {"judge": ratings.judge, "progress": ratings.progress, "correctness": ratings.correctness}
     if np.isnan(value):
         return Unscored("unanswered", "the judge gave no valid rating", facts)

@@ -10,9 +10,9 @@ import json
 
 import numpy as np
 
-from revisit.core import Metric, Score, Series, Unscored
+from revisit.core import Metric, NoScore, Score, Series, Unscored
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import unscored_for_failed_canary
+from revisit.evidence.judged import require_passed_canary
 from revisit.suites.memobench.metrics import rules
 
 DIMENSIONS = {
@@ -23,8 +23,8 @@ DIMENSIONS = {
 }
 
 
-def upstream_pass_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
-    """Pass rate per dimension as the public script computes it from the judge's own list."""
+def upstream_pass_rates(answers: JudgeAnswers, facts: dict[str, object]) -> dict[str, float]:
+    """Pass rate per dimension as the public script computes it from the judge's own list; a refusal has the facts."""
     entries = json.loads(answers.reply) if answers.reply else _entries_from_parsed_answers(answers)
     polarity = dict(zip(answers.question.tolist(), answers.positive.tolist(), strict=True))
     verdicts: dict[str, list[bool]] = {}
@@ -34,11 +34,12 @@ def upstream_pass_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
             passing = "yes" if polarity.get(entry["ID"], True) else "no"
             verdicts.setdefault(entry["Dimension"], []).append(answer == passing)
         except (KeyError, TypeError, AttributeError):
-            return Unscored(
+            raise NoScore(
                 "refused",
                 f"the public script stops at entry {position} of the judge's list: it needs ID, Dimension and an "
                 "Answer that is text",
-            )
+                facts,
+            ) from None
     return {dimension: round(sum(passed) / len(passed), 4) for dimension, passed in verdicts.items()}
 
 
@@ -80,18 +81,15 @@ def score_pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score |
     }
     if not np.isnan(p_pass).any():
         facts["expected"] = 100 * float(p_pass.mean())  # the pass rate, each question weighed by its probability
-    if rule != "upstream" and (reason := unscored_for_failed_canary(answers.canary)):
-        return Unscored(reason.reason, facts=facts)
     if rule == "upstream":
-        rates = upstream_pass_rates(answers)
-        if isinstance(rates, Unscored):
-            return Unscored(rates.reason, facts=facts)
+        rates = upstream_pass_rates(answers, facts)
         if dimension not in rates:
             return Unscored("unanswered", f"the judge's list has no answers under {dimension}", facts)
         value = 100 * rates[dimension]
-    elif not valid.any():
-        return Unscored("unanswered", f"none of the {total} questions has an answer", facts)
     else:
+        require_passed_canary(answers.canary, facts)
+        if not valid.any():
+            return Unscored("unanswered", f"none of the {total} questions has an answer", facts)
         value = 100 * float(values[valid].mean())
     units = Series(question=numbers[valid], value=values[valid])
     return Score(value, units=units if len(units) else None, facts=facts)

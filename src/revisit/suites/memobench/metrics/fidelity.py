@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Metric, Score, Series, Unscored, metric
+from revisit.core import Case, Metric, NoScore, Score, Series, Unscored, metric
 from revisit.core.phase_pairs import find_rows_of_frame_pairs, first_row_of_each_frame, frame_pairs_by_phase
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_measure
@@ -51,17 +51,16 @@ def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
         case: Case, frames: FrameFacts, fidelity: Any, *, rule: str = "corrected", **params: Any
     ) -> Score | Unscored:
         values = measure.values(fidelity, **params)
-        if isinstance(values, Unscored):
-            return values
         check_rule(rule)
         if measure is LPIPS and fidelity.net != (net := NETS.get(rule, fidelity.net)):
             return Unscored("other_settings", f"the rule {rule} needs {net}, but {fidelity.net} was used")
         if not len(fidelity.index):
             return Unscored(NO_FRAMES)
-        phases = checked_clip_phases(case, frames)
-        rows = {"all": first_row_of_each_frame(fidelity.index)}
-        if isinstance(phases, ClipPhases):
-            rows |= rows_by_phase(case, phases, fidelity.index, fidelity.reference, rule)
+        rows, note = {"all": first_row_of_each_frame(fidelity.index)}, {}
+        try:
+            rows |= rows_by_phase(case, checked_clip_phases(case, frames), fidelity.index, fidelity.reference, rule)
+        except NoScore as error:
+            note = {"note": error.unscored.sentence}
         means = {name: round_if_upstream_rule(values[at].mean(), 4, rule) for name, at in rows.items() if len(at)}
         visible, returned = means.get("visible"), means.get("returned")
         sign = 1 if measure.higher_is_better else -1
@@ -70,9 +69,8 @@ def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
             "frames": {name: len(at) for name, at in rows.items()},
             "drop": None if visible is None or returned is None else sign * (visible - returned),
             **measure.comparison_facts(fidelity),
+            **note,
         }
-        if isinstance(phases, Unscored):
-            facts["note"] = phases.sentence
         every = rows["all"]
         units = Series(frame=fidelity.index[every], other=fidelity.reference[every], value=values[every])
         return Score(means["all"], units=units, facts=facts)

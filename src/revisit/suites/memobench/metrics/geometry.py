@@ -48,8 +48,6 @@ def geo3d_consistency(
             f"DepthMaps.depth has maps of {maps.depth.shape[1:]} pixels; a map needs rows and columns"
         )
     phases = rules.checked_clip_phases(case, frames)
-    if isinstance(phases, Unscored):
-        return phases
     parts: dict[str, np.ndarray] = {}
     sampled: dict[str, np.ndarray] = {}
     for name in (rules.VISIBLE, rules.RETURNED):
@@ -57,9 +55,7 @@ def geo3d_consistency(
         sampled[name] = rules.sampled_frames_by_rule(first, last, samples if first < last else 1, rule)
         if len(sampled[name]) < 2 and rule != "upstream":
             return Unscored("too_short", f"comparing depth needs two frames, but the {name} phase has one")
-        at = rules.rows_of_frames_or_unscored(maps.index, sampled[name], "depth")
-        if isinstance(at, Unscored):
-            return at
+        at = rules.rows_of_frames(maps.index, sampled[name], "depth")
         parts[name] = successive_depth_cosines(maps.depth[at])
     # A phase without a pair, which only upstream gets here with, counts as 0.
     some = {name: part if len(part) else np.zeros(1) for name, part in parts.items()}

@@ -50,14 +50,10 @@ def object_identity(
     if not len(patches.index) or patches.index[0] != 0:
         raise InvalidEvidence("IdentityTokens.index must begin with frame 0, which all others are compared with")
     phases = rules.checked_clip_phases(case, frames)
-    if isinstance(phases, Unscored):
-        return phases
     sampled = rules.sampled_frames_by_rule(
         *phases.first_and_last_frame(rules.RETURNED), samples, rules.check_rule(rule)
     )
-    at = rules.rows_of_frames_or_unscored(patches.index, sampled, "patch descriptors")
-    if isinstance(at, Unscored):
-        return at
+    at = rules.rows_of_frames(patches.index, sampled, "patch descriptors")
     means, minima = best_patch_similarity(patches.tokens[0], patches.tokens[at], top)
     mean, minimum = (rules.round_if_upstream_rule(one, 4, rule) for one in (means.mean(), minima.min()))
     facts = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Metric, PublishedMaker, Reason, Score, Series, Unscored, derived, metric
+from revisit.core import Metric, NoScore, PublishedMaker, Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards, VisualHalves
 from revisit.suites.memobench.metrics import rules
@@ -40,15 +40,15 @@ def combine_visual_halves(aesthetic: AestheticScores | None, quality: ImageQuali
     return VisualHalves(beauty.index, beauty.value, technical.index, technical.value, beauty.maker, technical.maker)
 
 
-def mean_over_counted_frames(
-    index: np.ndarray, values: np.ndarray, frames: FrameFacts, rule: str, step: int
-) -> float | Unscored:
+def mean_over_counted_frames(index: np.ndarray, values: np.ndarray, frames: FrameFacts, rule: str, step: int) -> float:
     """Mean over the frames that count: one in `step` upstream, else all that were rated."""
     if rules.check_rule(rule) != "upstream":
-        return float(np.mean(values)) if len(values) else Unscored("not_observed", "no frame was rated")
+        if not len(values):
+            raise NoScore("not_observed", "no frame was rated")
+        return float(np.mean(values))
     sampled = frames.index[frames.index % step == 0]
-    at = rules.rows_of_frames_or_unscored(index, sampled, "rating")
-    return at if isinstance(at, Unscored) else round(float(np.mean(values[at])), 4)
+    at = rules.rows_of_frames(index, sampled, "rating")
+    return round(float(np.mean(values[at])), 4)
 
 
 @rules.percent_metric(
@@ -72,12 +72,15 @@ def visual_quality(
     facts: dict[str, object] = {"aesthetic_range": [low, high]}
     parts = []
     for name, (index, values, maker, least, most) in halves.items():
-        mean = mean_over_counted_frames(index, values, frames, rule, step) if len(values) else Unscored(UNRATED)
-        if isinstance(mean, Unscored):
+        try:
+            if not len(values):
+                raise NoScore(UNRATED)
+            mean = mean_over_counted_frames(index, values, frames, rule, step)
+        except NoScore as error:
             facts[name] = None
-            missing = f"the part {name.replace('_', ' ')} is missing: {mean.sentence}"
+            missing = f"the part {name.replace('_', ' ')} is missing: {error.unscored.sentence}"
             if rule != "upstream" or len(values):
-                return Unscored(mean.kind, missing, facts)
+                return Unscored(error.unscored.kind, missing, facts)
             facts["note"] = f"{missing}; upstream then uses the other part alone"
             continue
         scaled = rules.scale_to_percent(mean, least, most, rule)
@@ -96,8 +99,6 @@ def make_rating_metric(
     ) -> Score | Unscored:
         scale = scales[rules.check_rule(rule)]
         mean = mean_over_counted_frames(ratings.index, ratings.value, frames, rule, step)
-        if isinstance(mean, Unscored):
-            return mean
         facts = {"percent": rules.scale_to_percent(mean, *scale, rule), "range": list(scale), "rated_by": ratings.maker}
         return Score(mean, units=Series(frame=ratings.index, value=ratings.value), facts=facts)
 
@@ -134,9 +135,7 @@ def image_reward(frames: FrameFacts, rewards: ImageRewards, *, rule: str = "corr
     if not len(frames.index):
         return Unscored("too_short", "the clip has no frames")
     sampled = rules.sampled_frames_by_rule(0, int(frames.index[-1]), REWARD_FRAMES, rule)
-    at = rules.rows_of_frames_or_unscored(rewards.index, sampled, "ImageReward")
-    if isinstance(at, Unscored):
-        return at
+    at = rules.rows_of_frames(rewards.index, sampled, "ImageReward")
     values = 1 / (1 + np.exp(-np.asarray(rewards.value[at], dtype=float)))
     reward = rules.round_if_upstream_rule(float(values.mean()), 4, rule)
     units = Series(frame=sampled, value=values)

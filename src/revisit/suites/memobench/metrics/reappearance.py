@@ -68,8 +68,6 @@ def object_reappearance(
             f"Detections.frame names frame {strange[0]}, which is not in `index`: it was not looked at"
         )
     phases = rules.checked_clip_phases(case, frames)
-    if isinstance(phases, Unscored):
-        return phases
     limit = threshold if threshold is not None else THRESHOLD if rules.check_rule(rule) == "corrected" else 0.0
     expected = expected_detector_prompt(case.annotations, rule) or None
     facts: dict[str, object] = {

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from revisit.core import Case, Unscored, UsageError, metric
+from revisit.core import Case, NoScore, UsageError, metric
 from revisit.core.text import join_names
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import evenly_spread_frames
@@ -45,14 +45,14 @@ def check_rule(rule: str) -> str:
     return rule
 
 
-def checked_clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored:
+def checked_clip_phases(case: Case, frames: FrameFacts) -> ClipPhases:
     """The phases of a case, checked against the frames of its clip."""
     if case.phases is None:
-        return Unscored("no_phases", "it was not given when the target leaves and returns")
+        raise NoScore("no_phases", "it was not given when the target leaves and returns")
     hidden, returned = case.phases
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if not 0 < hidden <= returned < count:
-        return Unscored(
+        raise NoScore(
             "mismatch",
             f"the phases do not fit the clip: hidden from frame {hidden}, back from frame {returned}, {count} frames",
         )
@@ -83,12 +83,12 @@ def weighted_mean_and_worst_percent(mean: float, worst: float, rule: str, alpha:
     )
 
 
-def rows_of_frames_or_unscored(index: np.ndarray, frames: np.ndarray, evidence_name: str) -> np.ndarray | Unscored:
-    """Rows of `index` (rising) that hold these frames; Unscored where some were not observed."""
+def rows_of_frames(index: np.ndarray, frames: np.ndarray, evidence_name: str) -> np.ndarray:
+    """Rows of `index` (rising) that hold these frames; NoScore where some were not observed."""
     missing = np.setdiff1d(frames, index).tolist()
     if not missing:
         return np.searchsorted(index, frames)
-    return Unscored(
+    raise NoScore(
         "not_observed",
         f"{len(missing)} of the {len(frames)} frames that count have no {evidence_name} (frame "
         f"{join_names([*map(str, missing)], 6)}); observe these as well",

@@ -59,8 +59,6 @@ def motion_smoothness(
     """
     rules.check_rule(rule)
     phases = rules.checked_clip_phases(case, frames)
-    if isinstance(phases, Unscored):
-        return phases
     if (rule != "corrected" and warps.step != step) or (rule == "upstream" and not warps.closed):
         return Unscored(
             "other_settings",

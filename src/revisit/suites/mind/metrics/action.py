@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import Case, Metric, NoScore, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.metrics.camera import TRUE_STILL, PathSteps, shared_camera_paths, step_errors
 from revisit.metrics.rules import is_upstream_rule
@@ -23,27 +23,25 @@ FAMILY = "action"  # the group of these metrics, by which users name it
 
 def errors_of_counted_steps(
     case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, rule: str
-) -> tuple[PathSteps, list[str]] | Unscored:
+) -> tuple[PathSteps, list[str]]:
     """The errors of all steps with keys and poses, and what each was asked to do; upstream of the first 97 frames."""
     upstream = is_upstream_rule(rule)
     if upstream and (truth.source != "colmap" or len(truth.frame) < ACTION_FRAMES):
         given = f"found {len(truth.frame)} poses from {truth.source}"
-        return Unscored("refused", f"upstream needs images.txt with {ACTION_FRAMES} rows or runs ViPE; {given}")
+        raise NoScore("refused", f"upstream needs images.txt with {ACTION_FRAMES} rows or runs ViPE; {given}")
     both = shared_camera_paths(case, track, truth)
-    if isinstance(both, Unscored):
-        return both
     mark = int(case.annotations["mark_time"])
     action_frames = set((actions.frame - mark).tolist())
     most = ACTION_FRAMES if upstream else len(both[1])
     steps = sum(1 for frame in both[1].times[: most - 1].tolist() if int(frame) in action_frames)
     if steps < 1:
-        return Unscored("mismatch", "the action file has no row for the predicted frames")
+        raise NoScore("mismatch", "the action file has no row for the predicted frames")
     errors = step_errors(both[0].take(slice(steps + 1)), both[1].take(slice(steps + 1)))
     counts = np.array([int(frame) in action_frames for frame in errors.frame], dtype=bool)
     if upstream:
         counts &= errors.rotation <= 179
         if counts.sum() < LEAST_STEPS:
-            return Unscored("too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {counts.sum()}")
+            raise NoScore("too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {counts.sum()}")
     names = action_labels(actions, (errors.frame[counts] + mark).tolist())
     translation = None if errors.translation is None else errors.translation[counts]
     facts = {**errors.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(counts.sum())}
@@ -60,10 +58,7 @@ def register_action_metric(part: str, component: str, called: str, **card: Any) 
     def score_action_errors(
         case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, *, rule: str = "corrected"
     ) -> Score | Unscored:
-        counted = errors_of_counted_steps(case, track, truth, actions, rule)
-        if isinstance(counted, Unscored):
-            return counted
-        errors, labels = counted
+        errors, labels = errors_of_counted_steps(case, track, truth, actions, rule)
         values = getattr(errors, part)
         if values is None:
             return Unscored(TRUE_STILL, facts=errors.facts)

@@ -17,7 +17,7 @@ from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.mind.evidence import DistanceFromStart
-from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measure_values_or_refusal, psnr_score_with_identical_count
+from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measure_values, psnr_score_with_identical_count
 from revisit.suites.mind.metrics.selection import BATCH, MIRROR
 
 FAMILY = "gsc"  # the group of these metrics, by which users name it
@@ -39,9 +39,7 @@ def register_return_metric(measure: Measure) -> Metric:
         moving: float = 1e-3,
         **params: Any,
     ) -> Score | Unscored:
-        values = measure_values_or_refusal(measure, comparison, rule, params)
-        if isinstance(values, Unscored):
-            return values
+        values = measure_values(measure, comparison, rule, params)
         if case.condition != MIRROR:
             return Unscored(DOES_NOT_APPLY)
         upstream = is_upstream_rule(rule)

@@ -74,12 +74,11 @@ def psnr_score_with_identical_count(score: Score | Unscored, rule: str) -> Score
     return Score(score.value, units=score.units, facts=facts)
 
 
-def measure_values_or_refusal(
-    measure: Measure, comparison: Any, rule: str, params: Mapping[str, Any]
-) -> np.ndarray | Unscored:
+def measure_values(measure: Measure, comparison: Any, rule: str, params: Mapping[str, Any]) -> np.ndarray:
     """A number for each pair of frames, by the network that the rule takes."""
-    other = refuse_other_network(comparison.net, "lpips_alex", rule) if measure is LPIPS else None
-    return measure.values(comparison, **params) if other is None else other
+    if measure is LPIPS:
+        refuse_other_network(comparison.net, "lpips_alex", rule)
+    return measure.values(comparison, **params)
 
 
 def register_memory_metric(measure: Measure, *also: str) -> Metric:
@@ -94,9 +93,7 @@ def register_memory_metric(measure: Measure, *also: str) -> Metric:
         video_max_time: int | None = None,
         **params: Any,
     ) -> Score | Unscored:
-        values = measure_values_or_refusal(measure, comparison, rule, params)
-        if isinstance(values, Unscored):
-            return values
+        values = measure_values(measure, comparison, rule, params)
         score = score_counted_frames(case, frames, comparison.index, comparison.reference, values, rule, video_max_time)
         return psnr_score_with_identical_count(score, rule) if measure is PSNR else score
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from revisit.core import Unscored
+from revisit.core import NoScore
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.mind.evidence import ActionTrack
 
@@ -32,11 +32,10 @@ def count_scored_frames(count: int, rule: str) -> int:
     return max(count - 1, 0) // CHUNK * CHUNK if is_upstream_rule(rule) else count
 
 
-def refuse_other_network(made_by: str, required: str, rule: str) -> Unscored | None:
-    """Why evidence of a network is not scored: upstream has one network, and another's numbers are no substitute."""
-    if not is_upstream_rule(rule) or made_by.startswith(required):
-        return None
-    return Unscored("other_settings", f"upstream needs {required}, but {made_by} was used", {"described_by": made_by})
+def refuse_other_network(made_by: str, required: str, rule: str) -> None:
+    """NoScore for another network's evidence: upstream has one, and another's numbers are no substitute."""
+    if is_upstream_rule(rule) and not made_by.startswith(required):
+        raise NoScore("other_settings", f"upstream needs {required}, but {made_by} was used", {"described_by": made_by})
 
 
 def action_labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:

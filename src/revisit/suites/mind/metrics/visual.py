@@ -56,7 +56,6 @@ def dino_feature_error(
     Its size depends on the network, which the facts name: numbers of two networks are not to be compared. Under
     `upstream` only DINOv3 counts.
     """
-    if (other := refuse_other_network(errors.net, "dinov3-base", rule)) is not None:
-        return other
+    refuse_other_network(errors.net, "dinov3-base", rule)
     score = score_counted_frames(case, frames, errors.index, errors.reference, errors.mse, rule, video_max_time)
     return replace(score, facts={**score.facts, "described_by": errors.net})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import PublishedMaker, Score, Series, Unscored, derived, metric
+from revisit.core import NoScore, PublishedMaker, Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.motion import ShotChanges
 from revisit.evidence.target import ObjectFeatures, ObjectMasks
@@ -66,10 +66,11 @@ def shot_continuity(changes: ShotChanges, *, threshold: float = CUT) -> Score | 
     return Score(float(most <= threshold), raw=most, facts={"surest_cut": most, "network": changes.maker})
 
 
-def _reason_without_reprojections(pairs: Reprojections) -> Unscored | None:
+def _require_reprojections(pairs: Reprojections) -> None:
     if pairs.refused:
-        return Unscored("unreadable", pairs.refused)
-    return None if len(pairs.frame) else Unscored("no_overlap", "no two frames share enough points with depth")
+        raise NoScore("unreadable", pairs.refused)
+    if not len(pairs.frame):
+        raise NoScore("no_overlap", "no two frames share enough points with depth")
 
 
 @metric(
@@ -79,8 +80,7 @@ def _reason_without_reprojections(pairs: Reprojections) -> Unscored | None:
 )  # fmt: skip
 def photometric_consistency(pairs: Reprojections) -> Score | Unscored:
     """1 - 10^(-PSNR/20) of points carried from frame to frame by depth and poses, which is 1 minus the RMS error."""
-    if (reason := _reason_without_reprojections(pairs)) is not None:
-        return reason
+    _require_reprojections(pairs)
     psnr = float(np.mean(-10 * np.log10(np.maximum(pairs.mse, 1e-10))))
     units = Series(frame=pairs.frame, value=pairs.mse)
     return Score(max(0.0, 1 - 10 ** (-psnr / 20)), raw=psnr, units=units, facts={"depth_by": pairs.maker})
@@ -93,8 +93,7 @@ def photometric_consistency(pairs: Reprojections) -> Score | Unscored:
 )  # fmt: skip
 def geometric_consistency(pairs: Reprojections) -> Score | Unscored:
     """1 / (1 + e), e the median over frames of the relative difference of depths where frames see one point."""
-    if (reason := _reason_without_reprojections(pairs)) is not None:
-        return reason
+    _require_reprojections(pairs)
     error = float(np.median(pairs.depth_error))
     units = Series(frame=pairs.frame, value=pairs.depth_error)
     return Score(1 / (1 + error), raw=error, units=units, facts={"depth_by": pairs.maker})

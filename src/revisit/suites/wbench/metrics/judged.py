@@ -8,7 +8,7 @@ import numpy as np
 
 from revisit.core import Metric, PublishedMaker, Score, Unscored, metric
 from revisit.core.text import read_package_yaml
-from revisit.evidence.judged import unscored_for_failed_canary
+from revisit.evidence.judged import require_passed_canary
 from revisit.suites.wbench.evidence import CaseRatings
 from revisit.suites.wbench.metrics.rules import CARD
 
@@ -23,8 +23,7 @@ def register_question_metric(column: str, facts: Mapping[str, str]) -> Metric:
     def score_rating(ratings: CaseRatings) -> Score | Unscored:
         if column not in ratings.question:
             return Unscored("does_not_apply", f"the case does not ask for {facts['title'].lower()}")
-        if reason := unscored_for_failed_canary(ratings.canary):
-            return reason
+        require_passed_canary(ratings.canary)
         value = float(np.asarray(ratings.value)[ratings.question.index(column)])
         made_by = {"judge": ratings.judge, "asked_as": f"Revisit's question to {ratings.judge}"}
         if np.isnan(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, PublishedMaker, Score, Unscored, derived, metric
+from revisit.core import Case, NoScore, PublishedMaker, Score, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.rotations import angle_between_rotations
@@ -31,11 +31,9 @@ def choose_first_view_distance(
     return FirstViewDistance(looks.index, np.maximum(distance, 0), maker)
 
 
-def _find_return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[str, object]] | Unscored:
+def _find_return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[str, object]]:
     """Where the camera is back, as a share of the clip, and how near it is to where it began."""
     turns = find_requested_turns(case, track, upstream)
-    if isinstance(turns, Unscored):
-        return turns
     angle = angle_between_rotations(track.c2w[0, :3, :3], track.c2w[:, :3, :3])
     way = np.linalg.norm(track.c2w[:, :3, 3] - track.c2w[0, :3, 3], axis=1)
     start, end = turns.last
@@ -44,28 +42,25 @@ def _find_return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, d
     else:
         moved = [one / one.max() for one, least in ((angle, STILL_TURN), (way, STILL_WAY)) if one.max() > least]
         if not moved:
-            return Unscored("at_rest", "the camera never left its first view, so that it cannot come back to it")
+            raise NoScore("at_rest", "the camera never left its first view, so that it cannot come back to it")
         share = np.max(moved, axis=0)
         best = start + int(np.argmin(share[start:end]))
         if share[best] > BACK:
             sentence = f"the camera comes back to {share[best]:.0%} of its farthest way, and not to {BACK:.0%}"
-            return Unscored("no_return", sentence)
+            raise NoScore("no_return", sentence)
     facts = {"degrees_off": float(angle[best]), "way_off": float(way[best]), "poses_from": track.source}
     return best / max(len(track.frame) - 1, 1), facts
 
 
 def _return_similarity(
     case: Case, track: PoseTrack, distance: FirstViewDistance, rule: str
-) -> tuple[float, float, dict[str, object]] | Unscored:
+) -> tuple[float, float, dict[str, object]]:
     """Likeness of the returned view to the first, the least of ten frames, and what the record says."""
     if not case.annotations.get("loop"):
-        return Unscored("does_not_apply", "the actions of the case do not undo each other")
-    where = _find_return(case, track, is_upstream_rule(rule))
-    if isinstance(where, Unscored):
-        return where
+        raise NoScore("does_not_apply", "the actions of the case do not undo each other")
+    share, facts = _find_return(case, track, is_upstream_rule(rule))
     if len(distance.index) < 2:
-        return Unscored("too_short", "a loop needs two frames")
-    share, facts = where
+        raise NoScore("too_short", "a loop needs two frames")
     likeness = 1 / (1 + distance.distance)
     frame = share * distance.index[-1]
     back = int(np.abs(distance.index - frame).argmin())
@@ -83,8 +78,8 @@ def spatial_consistency(
     case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """1 / (1 + distance) of the returned view to the first one, in cases that undo their actions."""
-    answer = _return_similarity(case, track, distance, rule)
-    return answer if isinstance(answer, Unscored) else Score(answer[0], facts=answer[2])
+    likeness, _, facts = _return_similarity(case, track, distance, rule)
+    return Score(likeness, facts=facts)
 
 
 @metric(
@@ -96,9 +91,6 @@ def gated_spatial_consistency(
     case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """The same, times how far the view changed on the way, in parts of a loss of likeness of 0.15."""
-    answer = _return_similarity(case, track, distance, rule)
-    if isinstance(answer, Unscored):
-        return answer
-    likeness, least, facts = answer
+    likeness, least, facts = _return_similarity(case, track, distance, rule)
     gate = min(1.0, (1 - least) / GATED)
     return Score(likeness * gate, facts={**facts, "gate": gate})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from revisit.core import Case, PublishedMaker, Score, Unscored, metric
+from revisit.core import Case, NoScore, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.poses import PoseTrack
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON
@@ -18,19 +18,17 @@ DID_NOT_GO = "no two turns that mirror or repeat each other went as asked, so th
 
 def _navigation_scores(
     case: Case, track: PoseTrack, rule: str, *, in_pairs: bool = True
-) -> tuple[NavigationScore, dict[str, object]] | Unscored:
+) -> tuple[NavigationScore, dict[str, object]]:
     """The scores of a clip and what the record says of it; `in_pairs` asks for turns that are alike or mirrored."""
     upstream = is_upstream_rule(rule)
     turns = find_requested_turns(case, track, upstream)
-    if isinstance(turns, Unscored):
-        return turns
     first_person = (case.annotations.get("perspective") or FIRST_PERSON) == FIRST_PERSON
     score = published_path_score if upstream else requested_path_score
     navigation = score(track.c2w, turns.bounds, turns.actions, first_person)
     by = "turns.json" if turns.from_file else "equal parts"
     facts: dict[str, object] = {**navigation.facts, "poses_from": track.source, "turns_by": by}
     if in_pairs and not comparable_turn_pairs(turns.actions):
-        return Unscored("does_not_apply", NO_PAIR, facts)
+        raise NoScore("does_not_apply", NO_PAIR, facts)
     return navigation, facts
 
 
@@ -41,10 +39,7 @@ def _navigation_scores(
 )  # fmt: skip
 def navigation_trajectory(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """Mean of accuracy and consistency; accuracy alone where no mirrored turns went as asked (`corrected`)."""
-    answer = _navigation_scores(case, track, rule)
-    if isinstance(answer, Unscored):
-        return answer
-    score, facts = answer
+    score, facts = _navigation_scores(case, track, rule)
     facts |= {"accuracy": score.accuracy, "consistency": score.consistency}
     return Score(score.accuracy if score.trajectory_score is None else score.trajectory_score, facts=facts)
 
@@ -55,8 +50,8 @@ def navigation_trajectory(case: Case, track: PoseTrack, *, rule: str = "correcte
 )  # fmt: skip
 def navigation_accuracy(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """How much of the camera's motion is what each turn asked for."""
-    answer = _navigation_scores(case, track, rule, in_pairs=False)
-    return answer if isinstance(answer, Unscored) else Score(answer[0].accuracy, facts=answer[1])
+    score, facts = _navigation_scores(case, track, rule, in_pairs=False)
+    return Score(score.accuracy, facts=facts)
 
 
 @metric(
@@ -66,10 +61,7 @@ def navigation_accuracy(case: Case, track: PoseTrack, *, rule: str = "corrected"
 )  # fmt: skip
 def navigation_consistency(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """How alike the paths of turns are that repeat or mirror each other."""
-    answer = _navigation_scores(case, track, rule)
-    if isinstance(answer, Unscored):
-        return answer
-    score, facts = answer
+    score, facts = _navigation_scores(case, track, rule)
     if score.consistency is None:
         return Unscored("at_rest", DID_NOT_GO, facts)
     return Score(score.consistency, facts=facts)

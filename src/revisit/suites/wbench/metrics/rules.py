@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Unscored
+from revisit.core import Case, NoScore
 from revisit.evidence.poses import PoseTrack
 from revisit.suites.wbench.metrics.actions import CameraAction, parse_action
 
@@ -30,12 +30,12 @@ class RequestedTurns:
     from_file: bool  # whether turns.json says where turns end; otherwise they are of equal length
 
 
-def find_requested_turns(case: Case, track: PoseTrack, upstream: bool) -> RequestedTurns | Unscored:
+def find_requested_turns(case: Case, track: PoseTrack, upstream: bool) -> RequestedTurns:
     """The turns of a case among the poses of its clip."""
     texts: Sequence[str] = case.annotations.get("actions") or ()
     actions = [parse_action(text) for text in texts]
     if not any(actions):
-        return Unscored("does_not_apply", "the case asks nothing of the camera")
+        raise NoScore("does_not_apply", "the case asks nothing of the camera")
     ends = None if upstream else case.annotations.get("turn_frames")
     count = len(track.frame)
     if ends is not None and len(ends) == len(texts) + 1:
@@ -47,6 +47,6 @@ def find_requested_turns(case: Case, track: PoseTrack, upstream: bool) -> Reques
         each = count // len(texts)  # as the public evaluator cuts them; what is left over belongs to no turn
         bounds = [(k * each, (k + 1) * each) for k in range(len(texts))]
     if any(end - start < LEAST for start, end in bounds):
-        return Unscored("too_short", f"{count} poses are too few for {len(texts)} turns of at least {LEAST}")
+        raise NoScore("too_short", f"{count} poses are too few for {len(texts)} turns of at least {LEAST}")
     chosen = [bound for action, bound in zip(actions, bounds, strict=True) if action is not None]
     return RequestedTurns([action for action in actions if action], chosen, bounds[-1], ends is not None)

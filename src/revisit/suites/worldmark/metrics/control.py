@@ -180,8 +180,6 @@ def register_control_metric(aspect: str, family: Family) -> Metric:
         case: Case, frames: FrameFacts, flow: KeyFlow, split: KeySplit, *, rule: str = "corrected"
     ) -> Score | Unscored:
         signal = make_signal(case.condition, frames, flow, rule)
-        if isinstance(signal, Unscored):
-            return signal
         steps = dict(zip(split.segment.tolist(), split.step_share.tolist(), strict=True))
         keys = [one for one in control_scores(aspect, signal, steps, rule) if one.family == family]
         facts: dict[str, object] = {"flow": flow.maker, "keys": [_key_score_json(one) for one in keys]}

@@ -92,8 +92,6 @@ def register_local_memory_metric(kind: type, end: str, by: str, published: tuple
         threshold: float = MUTATION[kind],
     ) -> Score | Unscored:
         signal = make_signal(case.condition, frames, flow, rule)
-        if isinstance(signal, Unscored):
-            return signal
         upstream, own = is_upstream_rule(rule), mean_half_second_flow(signal)
         facts: dict[str, object] = {"flow": flow.maker, "described_by": vectors.maker, "own_step": own, "step": step}
         if upstream and step is None:
@@ -236,8 +234,6 @@ def register_revisit_memory_metric(kind: type, end: str, by: str, published: tup
         case: Case, frames: FrameFacts, flow: KeyFlow, vectors: Any, *, rule: str = "corrected", scale: float = 1.0
     ) -> Score | Unscored:
         signal = make_signal(case.condition, frames, flow, rule)
-        if isinstance(signal, Unscored):
-            return signal
         if not keys_undo_each_other(signal.names):
             return Unscored("does_not_apply", f"the keys {case.condition} do not lead back")
         if not len(vectors.index):
@@ -283,4 +279,4 @@ register_revisit_memory_metric(SmallFrameVectors, "_small", " by a small network
 def half_second_flow(case: Case, frames: FrameFacts, flow: KeyFlow, *, rule: str = "corrected") -> Score | Unscored:
     """Mean flow of half a second, of which upstream takes the median over all clips for its steps."""
     signal = make_signal(case.condition, frames, flow, rule)
-    return signal if isinstance(signal, Unscored) else Score(mean_half_second_flow(signal), facts={"flow": flow.maker})
+    return Score(mean_half_second_flow(signal), facts={"flow": flow.maker})

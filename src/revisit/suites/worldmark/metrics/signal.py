@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import Unscored
+from revisit.core import NoScore
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.worldmark.evidence import APART, KEYS, Key, KeyFlow, keys_of_condition
@@ -51,25 +51,25 @@ class Signal:
         return np.asarray((self.time >= first) & (self.time <= last))
 
 
-def make_signal(condition: str, frames: FrameFacts, flow: KeyFlow, rule: str) -> Signal | Unscored:
+def make_signal(condition: str, frames: FrameFacts, flow: KeyFlow, rule: str) -> Signal:
     """The flow of a clip on the clock of a rule."""
     names = keys_of_condition(condition)
     if not names:
-        return Unscored("no_camera", f"{condition!r} is no string of the keys {', '.join(KEYS)}")
+        raise NoScore("no_camera", f"{condition!r} is no string of the keys {', '.join(KEYS)}")
     if len(flow.index) < LEAST_SAMPLES:
-        return Unscored("too_short", f"flow of {len(flow.index)} pairs of frames; a key needs {LEAST_SAMPLES}")
+        raise NoScore("too_short", f"flow of {len(flow.index)} pairs of frames; a key needs {LEAST_SAMPLES}")
     keys = tuple(KEYS[name] for name in names)
     if is_upstream_rule(rule):
         time = np.arange(len(flow.index)) / RATE
         return Signal(keys, names, time, flow.horizontal, flow.radial, float(time[-1]), flow.index)
     last = len(frames.time) - 1
     if last < APART or not np.isfinite(frames.time).all() or not 0 < frames.fps < np.inf:
-        return Unscored("not_observed", "the times of the frames are not known, and the clock follows them")
+        raise NoScore("not_observed", "the times of the frames are not known, and the clock follows them")
     at = np.minimum(np.searchsorted(frames.index, np.c_[flow.index, flow.index + APART]), last)
     start, end = (frames.time[at] - frames.time[0]).T
     middle, length = (start + end) / 2, end - start
     if (length <= 0).any() or (np.diff(middle) <= 0).any():
-        return Unscored("mismatch", "the times of the frames do not rise, so no speed can be told")
+        raise NoScore("mismatch", "the times of the frames do not rise, so no speed can be told")
     seconds = float(frames.time[-1] - frames.time[0]) + 1 / frames.fps
     time = np.arange(max(int(seconds * RATE), 1)) / RATE
     speeds = [values / length / (RATE / APART) for values in (flow.horizontal, flow.radial)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, NoScore, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.camera import ObservedCamera, RequestedCamera
 from revisit.geometry.poses import make_trajectory, resample
 from revisit.geometry.rotations import angle_between_rotations
@@ -178,8 +178,6 @@ def camera_precision(
         elif isinstance(request, CameraRequest):
             target = request.requested_poses(len(target), rule)
     poses = poses_within_clip(estimate, len(target))
-    if isinstance(poses, Unscored):
-        return poses
     target, rotation, centre = target[poses.index], poses.rotation, poses.centre
     value = camera_precision_score(target, rotation, centre, reference.kind, rule)
     errors = rotation_errors(target[:, :3, :3], rotation, rule)
@@ -217,8 +215,6 @@ def camera_alignment(
     if reference.kind != "yaw":
         return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {reference.kind}")
     poses = poses_within_clip(estimate, len(reference.c2w))
-    if isinstance(poses, Unscored):
-        return poses
     target_yaw = value_farthest_from_zero(relative_yaw(reference.c2w[:, :3, :3]))
     in_words = case.annotations.get("viewpoint_condition") == "prompt_only"
     requested = UPSTREAM_YAW if upstream else PROMPTED_YAW if in_words else abs(target_yaw)
@@ -250,15 +246,13 @@ def static_hold(
         sentence = "static hold is only for cameras that should stay still, and this one should move"
         return Unscored("does_not_apply", sentence)
     poses = poses_within_clip(estimate, len(reference.c2w))
-    if isinstance(poses, Unscored):
-        return poses
     rotation, centre = poses.rotation, poses.centre
     turns = angle_between_rotations(rotation[0], rotation)
     facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": estimate.source}
     return Score(static_hold_score(rotation, centre), units=Series(frame=poses.index, value=turns), facts=facts)
 
 
-def poses_within_clip(estimate: ObservedCamera, count: int) -> ObservedCamera | Unscored:
+def poses_within_clip(estimate: ObservedCamera, count: int) -> ObservedCamera:
     """The poses that belong to frames of a clip of `count` frames; so few that they are no path are unscored.
 
     A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
@@ -270,7 +264,7 @@ def poses_within_clip(estimate: ObservedCamera, count: int) -> ObservedCamera | 
         return replace(estimate, index=estimate.index * ((count - 1) // (n - 1)))
     rows = np.flatnonzero(estimate.index < count)
     if len(rows) < 2:
-        return Unscored("too_short", f"a path needs at least two poses; {len(rows)} of {count} frames have one")
+        raise NoScore("too_short", f"a path needs at least two poses; {len(rows)} of {count} frames have one")
     centre = None if estimate.centre is None else estimate.centre[rows]
     return replace(estimate, index=estimate.index[rows], rotation=estimate.rotation[rows], centre=centre)
 

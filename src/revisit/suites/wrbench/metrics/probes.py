@@ -15,7 +15,7 @@ import numpy as np
 from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.core.text import read_package_yaml
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import unscored_for_failed_canary
+from revisit.evidence.judged import require_passed_canary
 from revisit.suites.wrbench.evidence import ProbeAnswers
 
 PAPER = "arXiv:2606.20545 eq. 4-6"
@@ -29,8 +29,7 @@ def yes_probabilities(answers: JudgeAnswers) -> np.ndarray:
 
 def mean_probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
     """Mean probability of the right answer over the probes of an axis."""
-    if doubt := unscored_for_failed_canary(answers.canary):
-        return doubt
+    require_passed_canary(answers.canary)
     mine = np.array([name == axis for name in answers.dimension], bool)
     if not mine.any():
         return Unscored("does_not_apply", f"the judge was not asked about {axis.replace('_', ' ')} consistency")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import GateResult, Series, Unscored, gate
-from revisit.evidence.judged import unscored_for_failed_canary
+from revisit.core import GateResult, NoScore, Series, Unscored, gate
+from revisit.evidence.judged import require_passed_canary
 from revisit.suites.wrbench.evidence import Judgeability, classify_judgeable_seconds
 
 ENDINGS = {  # of the seconds: our label, why the gate is closed, and what WRBench's own gate calls it
@@ -40,6 +40,8 @@ def reobservation_gate(judged: Judgeability) -> GateResult | Unscored:
     label, reason, upstream_reason = ENDINGS[ending]
     facts |= {"upstream_reason": upstream_reason} if upstream_reason else {}
     units = Series(second=np.arange(len(seconds)), value=seconds)
-    if doubt := unscored_for_failed_canary(judged.canary):
-        return GateResult("unsure", "cannot tell", doubt.sentence, facts, units)
+    try:
+        require_passed_canary(judged.canary)
+    except NoScore as doubt:
+        return GateResult("unsure", "cannot tell", doubt.unscored.sentence, facts, units)
     return GateResult("closed" if reason else "open", label, reason, facts, units)
