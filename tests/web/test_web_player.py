@@ -199,7 +199,7 @@ def test_the_frame_that_is_shown_is_the_frame_that_is_decoded(shared, tmp_path, 
             clip = Clip(shared / name, start=9, count=30) if "Real_007" in name else Clip(shared / name)
             seen = playable_file(clip, tmp_path / "copies")
             video = {"src": "/media/clip", "fps": seen.info.fps, "frames": seen.info.count}
-            size = (160, max(2, round(160 * seen.height / seen.width)))
+            size = (160, max(2, round(160 * seen.info.height / seen.info.width)))
             with open_clip(clip) as stream:
                 decoded = [small(frame.rgb, size) for frame in stream]
             assert len(decoded) == seen.info.count

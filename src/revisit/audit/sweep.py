@@ -109,7 +109,7 @@ def sweep_parameter(
     values = [standing, *(value for value in parameter.values if value != standing)]
     plans = [default, *(make_plan(parameter.overrides_for(value)) for value in values[1:])]
     facts = [
-        {metric.id: protocol_facts(metric, plan.observers, plan.parameters) for metric in default.metrics}
+        {metric.id: protocol_facts(METRICS[metric.id], plan.observers, plan.parameters) for metric in default.metrics}
         for plan in plans
     ]
     touched = [id for id, usual in facts[0].items() if any(one[id] != usual for one in facts)]

@@ -202,8 +202,12 @@ class Request:
                 f"{run.path} does not say how its clips are read, because it was not made by `revisit eval`; what made "
                 "it scores them again"
             )
-        content = run.facts["request"]
-        return cls(**{**content, **{name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}})
+        return cls.from_json(run.facts["request"])
+
+    @classmethod
+    def from_json(cls, content: Details) -> Request:
+        lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
+        return cls(**{**content, **lists})
 
 
 @contextmanager

@@ -18,6 +18,7 @@ plane; the planes follow as they are) for every wanted frame in order, then TAIL
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import importlib
 import io
@@ -76,7 +77,7 @@ def main(av: Any = None) -> None:
         reason = " ".join(str(error).split())[:200]  # some fill a page
         send_message(b"FAIL", {"problem": f"the decoder cannot start ({reason}); {advice}"})
     except Exception as error:
-        if getattr(error, "code", None) == OPENCV_NO_MEMORY:
+        if getattr(error, "code", None) == OPENCV_NO_MEMORY or getattr(error, "errno", None) == errno.ENOMEM:
             send_message(b"FAIL", {"problem": "", "memory": True})
             return
         send_message(b"FAIL", {"problem": f"the decoder failed ({type(error).__name__}: {error}); {STOPPED}"})
