@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, SUITES, MissingPrerequisite, Suite, UsageError
 from revisit.core.text import join_names, parse_named_values
-from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge
+from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge, merge_parameters
 from revisit.engine.earlier_run import (
     replaced_answers_warning,
     require_not_run_folder,
@@ -99,8 +99,8 @@ class Request:
 
         return judge_from_source(self.judge)
 
-    def plan(self, judge: Details | None = None) -> Plan:
-        """The plan of this request.
+    def plan(self, overrides: Parameters | None = None, judge: Details | None = None) -> Plan:
+        """The plan of this request; `overrides` are parameters that take the place of the protocol's.
 
         `judge` are the facts of the judge, as a run keeps them; those of the chosen judge by default.
         """
@@ -124,7 +124,7 @@ class Request:
             align=self.align,
             roots=[Path(root) for root in self.roots],
             options=parse_named_values(self.options),
-            overrides=self.parameters,
+            overrides=merge_parameters(self.parameters, overrides or {}),
             truth=self.truth,
         )
         require_parameters_used(plan, self.parameters)
