@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 RECORD = Path(__file__).with_name("times.json")
-SLOW = 0.3  # seconds
-TOLD = 0.2  # shorter ones are not worth a line
+SLOW = 0.15  # seconds
+TOLD = 0.1  # shorter ones are not worth a line
 
 spent_on: dict[Any, float] = {}  # fixtures that several tests share -> seconds
 recorded: dict[str, float] = {}
