@@ -153,7 +153,7 @@ def test_a_pair_without_a_test_is_not_called_alike() -> None:
         "far": [0.41, 0.45, None],
     }
     sentence = rank_question(made({METRIC: scores}), ASK).sentence
-    assert "far and a have too few scenes in common for a test" in sentence and "cannot be told" not in sentence
+    assert "far has too few scenes in common with a for a test" in sentence and "cannot be told" not in sentence
 
 
 def test_a_mean_that_one_clip_made_is_not_called_ahead_and_a_clear_loser_not_alike() -> None:

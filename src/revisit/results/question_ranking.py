@@ -224,7 +224,8 @@ class QuestionRanking:
         further = [name for name in open_ if near is None or name not in (near.ahead, near.behind)]
         untested = [name for name in further if near and name in pairs and pairs[name].p is None]
         if untested:
-            parts.append(f"{join_names(untested)} and {first} have too few scenes in common for a test")
+            have = "has" if len(untested) == 1 else "have"
+            parts.append(f"{join_names(untested)} {have} too few scenes in common with {first} for a test")
         further = [name for name in further if name not in untested]
         worse = [name for name in further if name in pairs and pairs[name].wins == pairs[name].clips]
         if worse:
