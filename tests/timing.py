@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 RECORD = Path(__file__).with_name("times.json")
-SLOW = 0.15  # seconds
+SLOW = 0.1  # seconds
 TOLD = 0.1  # shorter ones are not worth a line
 
 spent_on: dict[Any, float] = {}  # fixtures that several tests share -> seconds
