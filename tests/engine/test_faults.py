@@ -231,11 +231,14 @@ def test_a_cache_that_takes_no_evidence_costs_no_score(make_clip, tmp_path, monk
         place = cache_root() / "evidence" / f"{fan_out:02x}"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()  # a file where a folder should be made; rights do not stop the user of a container
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("revisit.engine.run.gettempdir", lambda: str(tmp_path / "temporary"))
     done = revisit("eval", "videos", "--out", "run", "--metric", "flicker", "--no-report", "--workers", 1)
     assert done.stderr.count("cannot be written (") == 1, done.stderr
     run = Run(tmp_path / "run")
     assert len(run.results.scores("flicker")) == 2 and not run.results.failures
     assert "cannot be written" in (run.path / "run.log").read_text()
+    assert not list((tmp_path / "temporary").iterdir())
     assert "has no evidence" in revisit("eval", "run", "--rescore", "--no-report", check=None).stderr
 
 

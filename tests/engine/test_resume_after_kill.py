@@ -85,3 +85,22 @@ def test_ctrl_c_ends_with_130_and_says_that_the_run_can_go_on(make_clip, tmp_pat
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted; run the same command to continue" in said and "Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("death", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_run_leaves_no_temporary_folder(make_clip, tmp_path, death):
+    """Every killed run left an empty one for evidence that the cache does not take, which it nearly always takes."""
+    for i in range(6):
+        make_clip(tmp_path / f"videos/m/{i}.mp4", seed=i, size=(192, 256), count=40)
+    (tmp_path / "temporary").mkdir()
+    command = [sys.executable, "-m", "revisit", "eval", "videos", "--workers", "0", "--no-report", "-m", "flicker"]
+    env = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, **quiet) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "runs/videos/run.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(death)
+    assert process.returncode == -death
+    assert not list((tmp_path / "temporary").iterdir())

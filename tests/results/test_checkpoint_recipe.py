@@ -37,7 +37,7 @@ def test_truth_beside_the_checkpoints_gives_progress_with_coverage(checkpoints: 
     for step in (1000, 2000, 3000):
         words = ("--reference", checkpoints / "gt", "--out", f"runs/step-{step}", "--no-report", "--workers", 0)
         done = revisit("eval", checkpoints / f"step-{step}", *words, *METRICS)
-        assert f"1 model (step-{step}) × 3 scenes (hall, kitchen, yard), truth from gt/" in done.stderr
+        assert f"1 model (step-{step}) × 3 scenes (hall, kitchen and yard), truth from gt/" in done.stderr
     runs = sorted((tmp_path / "runs").iterdir())
     plan = json.loads((runs[0] / "plan.json").read_text())
     assert {(case["model"], case["sample"]) for case in plan["cases"] if not case["truth"]} == {

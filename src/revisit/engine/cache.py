@@ -40,7 +40,7 @@ class EvidenceCache:
 
     root: Path
     shared: str = field(default_factory=lambda: os.environ.get(VARIABLE, ""))
-    spare: Path | None = None  # a folder of one run, for evidence that the cache does not take
+    spare: Path | None = None  # a folder of one run, made for the first evidence that the cache does not take
     problems: dict[str, str] = field(default_factory=dict, compare=False)  # kind -> a sentence on its first case
 
     def path(self, key: str) -> Path:
@@ -77,6 +77,7 @@ class EvidenceCache:
         except OSError as error:
             if self.spare is None:
                 raise
+            self.spare.mkdir(mode=0o700, exist_ok=True)
             path = self.spare / f"{key}.npz"
             save_npz(path, arrays, compress=True, level=LEVEL, seal=True)
             self.problems.setdefault(

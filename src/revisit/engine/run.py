@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from revisit._version import __version__
 from revisit.core import Case, MissingPrerequisite, Record, UsageError
@@ -145,13 +147,19 @@ def evaluate(
 
 @contextmanager
 def _spare_folder(executor: Executor | None) -> Iterator[Path | None]:
-    """A folder for evidence that the cache does not take, which all processes of the run reach; None where none can."""
-    with ExitStack() as stack:
-        spare = None
-        if executor is None or isinstance(executor, Local):
-            with suppress(OSError):
-                spare = Path(stack.enter_context(TemporaryDirectory(prefix="revisit-evidence-")))
+    """A folder for evidence that the cache does not take, which all processes of the run reach; None where none can.
+
+    The first evidence makes it: a run that is killed leaves nothing behind where the cache took everything.
+    """
+    spare = None
+    if executor is None or isinstance(executor, Local):
+        with suppress(OSError):  # no folder for temporary files
+            spare = Path(gettempdir(), f"revisit-evidence-{uuid4().hex}")
+    try:
         yield spare
+    finally:
+        if spare is not None:
+            rmtree(spare, ignore_errors=True)
 
 
 Observing = Callable[[Iterator[ObservingJob]], Iterator[tuple[ClipTask, Outcome]]]
