@@ -90,7 +90,15 @@ def checkpoint(request, transformers, tmp_path_factory) -> Path:
 
 def judge_file(checkpoint: Path, **settings) -> str:
     path = checkpoint.parent / f"judge-{checkpoint.name}-{len(settings)}.yaml"
-    lines = {"kind": "local", "model": checkpoint.name, "least_share": 0, "concurrency": 1, "again": 0, **settings}
+    lines = {
+        "kind": "local",
+        "model": checkpoint.name,
+        "device": "cpu",
+        "least_share": 0,
+        "concurrency": 1,
+        "again": 0,
+        **settings,
+    }
     path.write_text("".join(f"{name}: {str(value).lower()}\n" for name, value in lines.items()))
     return str(path)
 
