@@ -220,12 +220,14 @@ class Going:
     def workers(self) -> list[int]:
         return [pid for pid in children(self.pid) if spawned(pid) and not has_torch(pid)]
 
-    def host(self) -> int:
-        """The process that runs the networks; it is waited for, because it may be on its way."""
+    def host(self) -> int | None:
+        """The process that runs the networks, waited for, because it may be on its way; None once the command ended."""
         for _ in range(600):
             for pid in children(self.pid):
                 if spawned(pid) and has_torch(pid):
                     return pid
+            if self.process.poll() is not None:
+                return None
             time.sleep(0.1)
         raise SystemExit("no process runs the networks")
 
@@ -309,11 +311,13 @@ def kill_decoder(made: Stage, going: Going) -> None:
 
 
 def kill_host(made: Stage, going: Going) -> None:
-    os.kill(going.host(), signal.SIGKILL)
+    if (pid := going.host()) is not None:
+        os.kill(pid, signal.SIGKILL)
 
 
 def stop_host(made: Stage, going: Going) -> None:
-    os.kill(going.host(), signal.SIGSTOP)
+    if (pid := going.host()) is not None:
+        os.kill(pid, signal.SIGSTOP)
 
 
 def judge_down(made: Stage, going: Going) -> None:
@@ -373,8 +377,7 @@ def disturbed(made: Stage, count: int, say: Callable[[str], None]) -> Going:
         say(f"        it ended with {going.process.wait(600)}")
         said = (made.folder / "said").read_text()
         if "Traceback" in said:  # of a worker that could not even start for want of memory; anything else is a fault
-            last = [line for line in said.splitlines() if "Error" in line]
-            say(f"        it printed {said.count('Traceback')} tracebacks: {'; '.join(dict.fromkeys(last))[:300]}")
+            say(f"        it printed {said.count('Traceback')} tracebacks:\n{said[said.index('Traceback') :][:3000]}")
     return going
 
 

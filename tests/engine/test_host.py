@@ -397,6 +397,17 @@ def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -
     host.close()
 
 
+def test_a_host_whose_command_ended_meanwhile_prints_no_traceback(address) -> None:
+    """One that is started again near the end of a run has nobody to tell its device."""
+    import multiprocessing
+
+    from revisit.engine.inference_host import run_network_host
+
+    ours, theirs = multiprocessing.Pipe()
+    theirs.close()
+    run_network_host(address, ours)
+
+
 def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, monkeypatch) -> None:
     from revisit.engine import inference_host as at_host
     from revisit.engine.inference_client import FrameRow

@@ -79,7 +79,10 @@ def run_network_host(address: Address, parent: Connection, tasks: Sequence[Obser
             return
         sys.setswitchinterval(SWITCH)
         listener = Listener(address.path, family="AF_UNIX", authkey=address.key, backlog=64)
-        parent.send(device)
+        try:
+            parent.send(device)
+        except BrokenPipeError:  # the command ended before its networks were ready
+            return
         host = Host()
         host.start_listening(listener, parent)
         if host.gpu:
