@@ -116,7 +116,7 @@ def test_sweeps_of_one_source_stand_on_one_page_and_those_of_another_are_refused
 def sweep_of(models: int, value: str) -> dict[str, Any]:
     """A sweep in which every model scores the same."""
     names = [f"model {k}" for k in range(models)]
-    scores = {"models": dict.fromkeys(names, {"n": 1, "of": 1, "mean": 0.5}), "tau_models": None, "tau_clips": None}
+    scores = {"models": {name: {"n": 1, "of": 1, "mean": 0.5} for name in names}, "tau_models": None, "tau_clips": None}
     row = {"value": value, "default": True, "metrics": {"flicker": scores}}
     content = {"parameter": "a.b", "default": value, "suite": "folder", "cases": 1, "set": "lite", "read": "tau"}
     metrics = {"flicker": {"title": "Flicker", "higher_is_better": False}}

@@ -60,7 +60,7 @@ def audit_horizon(
         out / "horizon-run",
         workers=options.workers,
         fresh=options.fresh,
-        progress=options.observation_progress,
+        progress=options.progress,
         request=request.as_json(),
     )
     content = {

@@ -97,7 +97,7 @@ def run_audit(
         out / "run",
         workers=options.workers,
         fresh=options.fresh,
-        progress=options.observation_progress,
+        progress=options.progress,
         command=command,
         request=request.as_json(),
     )

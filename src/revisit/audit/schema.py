@@ -21,5 +21,5 @@ class AuditOptions:
     metrics: Sequence[str] = ()  # all by default
     workers: int | None = None
     fresh: bool = False
-    render_progress: RenderProgress | None = None
-    observation_progress: ObservationProgress | None = None
+    render_progress: RenderProgress | None = None  # of the films
+    progress: ObservationProgress | None = None  # of the clips
