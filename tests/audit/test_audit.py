@@ -328,6 +328,20 @@ def test_a_page_escapes_what_comes_from_outside(tmp_path: Path) -> None:
     assert len(re.findall(r'<li class="k\d">', html)) == 9  # each curve is named
 
 
+def test_a_page_is_written_whatever_a_model_is_called(tmp_path: Path) -> None:
+    curve = {"title": "A", "higher_is_better": True, "range": [0, 1]}
+    curve["models"] = {"\udcff": {"points": [{"gap": 1.0, "n": 1, "of": 1, "mean": 0.5}], "tau": None}}
+    horizon = {"set": "lite", "fps": 8.0, "scenes": ["a"], "forgotten_after": 6.0, "curves": {"x": curve}}
+    assert "\ufffd" in write_horizon_page(tmp_path, horizon).read_text()
+
+
+def test_what_a_cell_says_stands_on_lines_of_its_own(tmp_path: Path) -> None:
+    audit = audited("target_reappearance", lambda kind, strength, seed: 0.9 - strength, ["vanish"])
+    html = write_audit_page(tmp_path, {**audit, "grid": load_saved_audit("lite")["grid"]}).read_text()
+    tips = re.findall(r'data-tip="([^"]*)"', html)
+    assert tips and all("\n" in tip for tip in tips)
+
+
 # What is kept with the package
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from revisit.audit.page import write_sweep_page
 from revisit.audit.sweep import parse_parameter, sweep_parameter
 from revisit.audit.text import sweep_table
 from revisit.core import SUITES, UsageError
@@ -110,3 +111,24 @@ def test_sweeps_of_one_source_stand_on_one_page_and_those_of_another_are_refused
     assert "scene_cuts.threshold" in page and "motion_smoothness.tau" in page
     other = revisit("audit", "sweep", videos, "-p", "scene_cuts.threshold=0.2", "--out", "page", check=2)
     assert "holds sweeps of" in other.stderr and "--out" in other.stderr
+
+
+def sweep_of(models: int, value: str) -> dict[str, Any]:
+    """A sweep in which every model scores the same."""
+    names = [f"model {k}" for k in range(models)]
+    scores = {"models": {name: {"n": 1, "of": 1, "mean": 0.5} for name in names}, "tau_models": None, "tau_clips": None}
+    row = {"value": value, "default": True, "metrics": {"flicker": scores}}
+    content = {"parameter": "a.b", "default": value, "suite": "folder", "cases": 1, "set": "lite", "read": "tau"}
+    metrics = {"flicker": {"title": "Flicker", "higher_is_better": False}}
+    return {**content, "models": names, "metrics": metrics, "rows": [row]}
+
+
+def test_more_models_than_colours_are_a_table_only(tmp_path: Path) -> None:
+    for models, pictures in ((9, 1), (10, 0)):
+        page = write_sweep_page(tmp_path, [sweep_of(models, "1")]).read_text()
+        assert page.count('<svg class="figure"') == pictures and f"model {models - 1}" in page
+
+
+def test_a_column_is_no_wider_than_its_scores_where_a_value_is_a_sentence() -> None:
+    heads = sweep_table(sweep_of(1, "a red ball that lies on the table")).splitlines()[3]
+    assert heads.split() == ["a", "red", "ball", "that…", "*"]

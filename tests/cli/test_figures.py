@@ -113,7 +113,7 @@ def test_the_second_is_best_of_the_others_by_the_same_rule() -> None:
 
 
 def test_hostile_names_are_text_in_every_table() -> None:
-    cell = BoardCell(3, 3, 0.5, (0.4, 0.6), text="", reason=HOSTILE)
+    cell = BoardCell(3, 3, 0.5, (0.4, 0.6), text="", reasons=(HOSTILE,))
     board = Board(
         HOSTILE, HOSTILE, (BoardColumn("psnr", HOSTILE),), (BoardRow(HOSTILE, HOSTILE, {"psnr": cell}),), HOSTILE
     )

@@ -576,3 +576,24 @@ def test_curves_are_drawn_with_and_without_bands():
     assert "polygon" in picture and ">0.80<" in picture and ">0.10<" in picture
     assert several["key"] == [{"name": "model", "kind": "k0"}, {"name": "truth", "kind": "kt"}]
     assert not line_plot({}, ticks)["picture"]
+
+
+def test_an_interval_as_wide_as_nothing_else_does_not_flatten_the_curves():
+    from revisit.report.plots import line_plot
+    from revisit.results import Cell
+
+    cells = [Cell(2, 2, 0.2, (-4.0, 4.4)), Cell(2, 2, 0.4, (0.3, 0.5))]
+    picture = str(line_plot({"model": cells}, [(0.0, "0.5"), (1.0, "1")])["picture"])
+    assert ">0.20<" in picture and ">0.50<" in picture and "4.4" not in picture
+
+
+def test_texts_of_a_plot_stay_within_it_and_can_be_written():
+    from revisit.report.plots import line_plot
+    from revisit.results import Cell
+
+    ticks = [(float(k), f"words that say what is looked for, number {k}") for k in range(5)]
+    picture = str(line_plot({"\udcff": [Cell(1, 1, 0.2)] * 5}, ticks)["picture"])
+    labels = re.findall(r'text-anchor="(start|middle|end)">(words[^<]*)<', picture)
+    assert [anchor for anchor, _ in labels] == ["middle"] * 4 + ["end"]
+    assert all(text.endswith("…") and len(text) * 6 * 1.5 <= 372 / 4 for _, text in labels)
+    assert picture.encode() and ticks[4][1] in picture  # read out in full

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from revisit.cli.leaderboard import print_boards
 from revisit.core import Case, Clip, MediaError, Reason, Record, Rejected, UsageError
 from revisit.report.leaderboard_page import as_html
 from revisit.report.leaderboards import as_csv, as_latex, as_markdown
@@ -49,7 +50,7 @@ def board(*rows: BoardRow) -> Board:
 def row(model: str, psnr: float | None, lpips: float | None, n: int = 3) -> BoardRow:
     def cell(mean: float | None, margin: float) -> BoardCell:
         if mean is None:
-            return BoardCell(0, 3, reason="none")
+            return BoardCell(0, 3, reasons=("none",))
         clips = {k: (mean + margin * off, f"scene {k}") for k, off in enumerate(spread[:n])}
         return BoardCell(n, 3, mean, (mean - margin, mean + margin), clips=clips)
 
@@ -223,7 +224,7 @@ def test_the_best_is_marked_where_pairs_and_coverage_allow_it() -> None:
 def test_numbers_follow_the_common_rule_unless_a_benchmark_prints_its_own() -> None:
     assert BoardCell(3, 4, 0.00042).to_text() == "0.00042 (3/4)" and BoardCell(3, 4, 0.4).to_text(3) == "0.400 (3/4)"
     assert (
-        BoardCell(0, 4, reason="none").to_text(3) == "– (0/4)"
+        BoardCell(0, 4, reasons=("none",)).to_text(3) == "– (0/4)"
         and cell_without_counts(0.49, "0.490").to_text() == "0.490"
     )
 
@@ -234,8 +235,8 @@ def test_a_run_becomes_a_board_with_counts() -> None:
     psnr, memory = (made.rows[0].cells[key] for key in ("memo_psnr", "memo_vqa_cm"))
     assert (psnr.mean, psnr.n, psnr.of) == (11.0, 3, 4)  # the missing clip counts
     assert (memory.mean, memory.n) == (10.5, 2)
-    assert made.rows[0].cells["memo_lpips"] == BoardCell(0, 4, unscored={"missing": 1}, reason="missing")
-    assert made.rows[1].cells["memo_lpips"] == BoardCell(0, 3, reason="not asked")
+    assert made.rows[0].cells["memo_lpips"] == BoardCell(0, 4, unscored={"missing": 1}, reasons=("missing",))
+    assert made.rows[1].cells["memo_lpips"] == BoardCell(0, 3, reasons=("not asked",))
     assert made.protocol == "corrected:ffff, observers lite"
     real = board_of_run(run_facts(), COLUMNS, "real").rows[1]
     assert (real.cells["memo_psnr"].n, real.cells["memo_psnr"].of) == (1, 1)
@@ -436,3 +437,14 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     assert "unknown format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
     assert "nothing to show" in str(ask().exception)
     assert "is not a run" in str(ask(tmp_path / "nothing").exception)
+
+
+def test_each_reason_of_an_empty_column_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    without = [("a", ("too short", "a file; its copy")), ("b", ("too short",)), ("c", ())]
+    rows = [BoardRow(name, "run", {"memo_lpips": BoardCell(0, 2, reasons=reasons)}) for name, reasons in without]
+    print_boards([board(*rows)], "terminal", "")
+    assert "no value: LPIPS (a file; its copy; too short)\n" in capsys.readouterr().out
+    assert "(a file; its copy; too short)" in as_html([board(*rows)])
+    cells = json.loads(json.dumps(board(*rows).as_json()))["rows"][0]["cells"]
+    assert list(cells["memo_lpips"])[-2:] == ["text", "reason"]
+    assert cells["memo_lpips"]["reason"] == "too short; a file; its copy"

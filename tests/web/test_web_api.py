@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from revisit.core import UsageError
 from revisit.labels.app import RaterPages
 from revisit.labels.store import Store
 from revisit.report.live_server import make_live_application
@@ -247,3 +248,11 @@ def test_slow_clients_keep_nobody_waiting_and_are_given_up(site, monkeypatch):
     finally:
         for wire in slow:
             wire.close()
+
+
+def test_an_address_in_use_is_named_once_with_the_reason():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        where = server.ListenAddress("127.0.0.1", other.getsockname()[1])
+        with pytest.raises(UsageError) as refused:
+            server.serve_until_interrupted(SimpleNamespace(), where)
+    assert str(refused.value).count("127.0.0.1") == 1 and "Address already in use; choose" in str(refused.value)

@@ -857,6 +857,9 @@ def test_the_command_lists_pulls_verifies_and_says_where(net: str, server: Serve
     rows = {row["id"]: row for row in json.loads(command("weights", "list", "--json").stdout)}
     assert rows["net"]["state"] == "missing" and rows["lpips_alex"]["used_by"] == ["torch.lpips_alex"]
     assert rows["lpips_alex"]["licence"] in command("weights", "list", "--set", "small").stdout
+    assert "to fetch" in command("weights", "list").stderr  # what the rows sum up to, unless the rows are JSON
+    assert not command("weights", "list", "--json").stderr
+    assert not command("weights", "pull", "net", "--dry-run", "--json").stderr
     assert "net" in command("weights", "path", "net", check=3).stderr
     assert "to fetch" in command("weights", "pull", "net", "--dry-run").stdout and not server.asked
     assert "offline" in command("weights", "pull", "net", "--offline", check=3).stderr

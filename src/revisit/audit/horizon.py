@@ -48,7 +48,7 @@ def audit_horizon(
             away=away,
             workers=options.workers,
             fresh=options.fresh,
-            progress=options.rendered,
+            progress=options.render_progress,
         )
         entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_fading_clip_line(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
@@ -60,7 +60,7 @@ def audit_horizon(
         out / "horizon-run",
         workers=options.workers,
         fresh=options.fresh,
-        progress=options.observed,
+        progress=options.progress,
         request=request.as_json(),
     )
     content = {

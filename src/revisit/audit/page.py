@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from markupsafe import Markup
+
 from revisit.audit.cards import effect_text
 from revisit.audit.schema import Content
 from revisit.audit.text import metrics_fooled_by_frozen_camera, problems_by_meaning, unasked_metrics_by_reason
-from revisit.core.text import read_package_yaml
+from revisit.core.text import printable_text, read_package_yaml
 from revisit.media.files import write_text_atomically
-from revisit.report.plots import line_plot
+from revisit.report.plots import COLOURS, line_plot
 from revisit.report.standalone import html_and_policy_of_template, read_asset
 from revisit.results import Cell, display
 from revisit.results.display import direction_arrow, number_text, table_heading_of_score
@@ -27,7 +29,7 @@ def write_audit_page(out: Path, audit: Content) -> Path:
     """Write <out>/index.html from the content of audit.json and return its path."""
     columns = _failure_columns(audit["kinds"])
     content: Context = {
-        "found": audit,
+        "audit": audit,
         "columns": columns,
         "rows": sorted(
             audit["metrics"], key=lambda metric_id: display.HEADINGS.index(table_heading_of_score(metric_id))
@@ -53,7 +55,8 @@ def write_sweep_page(out: Path, sweeps: Sequence[Content]) -> Path:
             cells = {model: [Cell.from_json(of["models"][model]) for _, of in rows] for model in sweep["models"]}
             values = list(enumerate(str(row["value"]) for row, _ in rows))
             title = f"{metric['title']} over {sweep['parameter']} {direction_arrow(metric['higher_is_better'])}"
-            plots.append({"title": title, "rows": rows, "sweep": sweep, **line_plot(cells, values)})
+            plot = line_plot(cells if len(cells) <= COLOURS else {}, values)  # more could not be told apart
+            plots.append({"title": title, "rows": rows, "sweep": sweep, **plot})
     return _write_html(out / "index.html", "sweep.html", "Does the ranking hold?", {"plots": plots})
 
 
@@ -66,7 +69,7 @@ def write_horizon_page(out: Path, horizon: Content) -> Path:
         cells = {model: list(map(Cell.from_json, one["points"])) for model, one in models.items()}
         title = f"{curve['title']} {direction_arrow(curve['higher_is_better'])}"
         plots.append({"title": title, "gaps": gaps, "models": models, **line_plot(cells, list(enumerate(gaps)))})
-    content: Context = {"found": horizon, "plots": plots}
+    content: Context = {"horizon": horizon, "plots": plots}
     return _write_html(out / "horizon.html", "horizon.html", "How long does it remember?", content)
 
 
@@ -101,7 +104,7 @@ def _heat_map_cell(title: str, failure: str, cell: Content) -> Context:
         "level": "none" if separation is None else f"l{round(10 * separation)}",
         "claimed": cell["claimed"],
         "ordered": cell["response"] == "responds",
-        "said": "\n".join(sentences),
+        "tip": Markup("\n").join(map(printable_text, sentences)),  # plain text would lose its line ends
     }
 
 

@@ -38,7 +38,7 @@ def audit_real_clips(
 ) -> Content:
     """Evaluate the clips of labelled folders; return the content of real.json.
 
-    `questions` are the gates and metrics asked, by default all that the diagnosis reads.
+    Asked are the gates and metrics of the options, by default all that the diagnosis reads.
     """
     clips = read_labelled_clips(folders)
     cases = [
@@ -57,7 +57,7 @@ def audit_real_clips(
     if encoded is not None:
         encode_crf18_clips(cases, encoded, options)
     plan = plan_for_clips(cases, folders[0], options.set, questions=options.metrics, encoded=encoded)
-    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.observed)
+    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.progress)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
     content = {
         "set": plan.observers.id,

@@ -89,7 +89,7 @@ def run_audit(
         size=grid.size,
         workers=options.workers,
         fresh=options.fresh,
-        progress=options.rendered,
+        progress=options.render_progress,
     )
     plan, request = audit_plan_and_request(out / "grid", options.set, suites, options.metrics)
     run = evaluate(
@@ -97,7 +97,7 @@ def run_audit(
         out / "run",
         workers=options.workers,
         fresh=options.fresh,
-        progress=options.observed,
+        progress=options.progress,
         command=command,
         request=request.as_json(),
     )

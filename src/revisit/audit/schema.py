@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from revisit.engine.run import Progress as Watching
-    from revisit.worlds.workers import Progress
+    from revisit.engine.run import Progress as ObservationProgress
+    from revisit.worlds.workers import Progress as RenderProgress
 
 Content = dict[str, Any]  # of audit.json, horizon.json, sweep.json, steadiness.json, real.json and benchmarks.json
 
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """What every audit can be told."""
+    """Options that all audits share."""
 
     set: str = "lite"
     metrics: Sequence[str] = ()  # all by default
     workers: int | None = None
     fresh: bool = False
-    rendered: Progress | None = None  # told of each film
-    observed: Watching | None = None  # told of each clip
+    render_progress: RenderProgress | None = None  # of the films
+    progress: ObservationProgress | None = None  # of the clips

@@ -47,7 +47,7 @@ def audit_steadiness(source: Path, out: Path, options: AuditOptions = AuditOptio
     if not plan.cases:
         reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
         raise UsageError(f"{source} has no clip that can be read{reason}")
-    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.observed)
+    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.progress)
     failed: dict[str, str] = {}
     for record in run.results.failures:
         failed.setdefault(record.case.id, record.sentence)

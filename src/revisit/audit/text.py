@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from revisit.audit.cards import two_decimals_or_dash
 from revisit.audit.schema import Content
 from revisit.core.grouping import group_items
-from revisit.core.text import join_names, read_package_yaml
+from revisit.core.text import join_names, read_package_yaml, truncate_text
 from revisit.results import Cell
 from revisit.results.display import cell_text, direction_arrow
 
 WIDTH = 34  # of the column that names the metric
 CELL = 5
+WORDS = 16  # characters shown of a value that is words
 PROBLEMS: Mapping[str, str] = read_package_yaml("revisit.audit", "words.yaml")["problems"]
 
 
@@ -111,7 +112,7 @@ def abbreviate_kinds(kinds: Sequence[str]) -> dict[str, str]:
 def sweep_table(sweep: Content) -> str:
     """Models down, values across, for each metric that depends on the parameter; then the taus of each value."""
     rows = sweep["rows"]
-    heads = ["", *(f"{row['value']}{' *' if row['default'] else ''}" for row in rows)]
+    heads = ["", *(f"{truncate_text(str(row['value']), WORDS)}{' *' if row['default'] else ''}" for row in rows)]
     lines = [f"{sweep['parameter']} (default {sweep['default']}), suite {sweep['suite']}, {sweep['cases']} clips"]
     for metric_id, metric in sweep["metrics"].items():
         cells = [row["metrics"][metric_id] for row in rows]

@@ -13,7 +13,7 @@ from revisit.cli.options import flag_option, out_option
 def annotate(
     runs: list[Path] = typer.Argument(help="Runs whose clips are labelled, or the folder of a project to continue."),
     task: list[str] = typer.Option(
-        [], "--task", "-t", help="trigger, pairwise (default), answer, review, marks, failure"
+        [], "--task", "-t", help="trigger, pairwise (default), answer, review, marks or failure."
     ),
     out: Path = out_option("Folder of the project; RUN/labels by default."),
     of: str = typer.Option("clips", help="What is shown: clips, or their references (the truth)."),
@@ -22,7 +22,9 @@ def annotate(
     agree: int = typer.Option(0, min=0, help="Stop asking once this many raters agree; 0 asks all raters."),
     sample: str = typer.Option("balanced", help="Which items first: balanced, scenes, uncertain."),
     count: int = typer.Option(None, min=1, help="Number of items per task; all by default."),
-    metric: str = typer.Option("", "--metric", "-m", help="With --sample uncertain: the metric that is least certain."),
+    metric: str = typer.Option(
+        "", "--metric", "-m", help="With --sample uncertain: the metric whose least certain clips come first."
+    ),
     dimension: list[str] = typer.Option([], "--dimension", "-d", help="Only these dimensions of pairs."),
     forms: int = typer.Option(1, min=1, help="Interleaved forms of the questions of a bank; a rater gets one."),
     per_scene: int = typer.Option(None, min=1, help="Number of questions of the bank per scene."),
@@ -34,7 +36,9 @@ def annotate(
     host: str = typer.Option("127.0.0.1", help="Address to listen on; addresses beyond this machine need --token."),
     port: int = typer.Option(8123, min=0, help="Port to listen on; 0 takes any free one."),
     name: list[str] = typer.Option([], help="Another name under which the server is reached."),
-    token: str = typer.Option("", envvar="REVISIT_TOKEN", help="Token of the page with progress; random by default."),
+    token: str = typer.Option(
+        "", envvar="REVISIT_TOKEN", help="Token of the page with progress and links; random by default."
+    ),
     prepare: bool = flag_option("--prepare", "Make the project and print links, but do not start the server."),
     json: bool = flag_option("--json", "Print the project and its links as JSON."),
 ) -> None:

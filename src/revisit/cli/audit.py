@@ -30,12 +30,17 @@ def audit(
     first_seed: int = typer.Option(0, help="Number of the first scene, to use other scenes than the default ones."),
     metric: list[str] = options.metric_option("Only these metrics; all by default"),
     horizon: bool = options.flag_option("--horizon", "Instead: scores over growing hidden intervals."),
-    steady: Path = typer.Option(None, metavar="SOURCE", help="Instead: how often invisible changes alter verdicts."),
-    real: list[Path] = typer.Option([], metavar="DIR", help="Instead: verdicts on labelled clips against people's."),
-    situations: bool = options.flag_option("--situations", "Instead: verdicts on rendered scenes that fool gates."),
+    steady: Path = typer.Option(
+        None, metavar="SOURCE", help="Instead: how often invisible changes of these clips alter verdicts."
+    ),
+    real: list[Path] = typer.Option(
+        [], metavar="DIR", help="Instead: verdicts on labelled clips against people's (repeatable)."
+    ),
+    situations: bool = options.flag_option(
+        "--situations", "Instead: verdicts on rendered scenes that fool gates; takes --seeds."
+    ),
     benchmarks: bool = options.flag_option(
-        "--benchmarks",
-        "Instead: published measures on known faults, by the set small.",
+        "--benchmarks", "Instead: published measures on known faults; --set small by default."
     ),
     worlds: int = typer.Option(12, help="With --benchmarks: number of rendered worlds, for the intervals."),
     with_flips: bool = options.flag_option("--flips", "With --real: also under changes nobody sees (11 times)."),
@@ -70,22 +75,22 @@ def audit(
         tuple(split_commas([kinds])), tuple(map(_parse_strength, split_commas([strengths]))), seeds, first_seed
     )
     counter = None if quiet else console.Counter("rendered")
-    how = AuditOptions(observer_set, metric, workers, fresh, counter, console.make_progress_display(quiet))
+    settings = AuditOptions(observer_set, metric, workers, fresh, counter, console.make_progress_display(quiet))
     with console.exit_on_interrupt(out):
         if situations:
             real = [render_situations(out / "situations", grid.scene_seeds, fresh=fresh)]
         if real:
-            findings = real_clips.audit_real_clips(real, out / "real", with_flips=with_flips, options=how)
+            findings = real_clips.audit_real_clips(real, out / "real", with_flips=with_flips, options=settings)
             file, table = out / "real" / "real.json", text.real_table(findings)
         elif steady is not None:
-            findings = steadiness.audit_steadiness(steady, out / "steadiness", how)
+            findings = steadiness.audit_steadiness(steady, out / "steadiness", settings)
             file, table = out / "steadiness" / "steadiness.json", text.steadiness_table(findings)
         elif horizon:
-            findings = intervals.audit_horizon(out, grid.kinds or intervals.STEADY, grid.scene_seeds, how)
+            findings = intervals.audit_horizon(out, grid.kinds or intervals.STEADY, grid.scene_seeds, settings)
             file, table = page.write_horizon_page(out, findings), text.horizon_table(findings)
         else:
             command = shlex.join(["revisit", *sys.argv[1:]])
-            findings = run.run_audit(out, grid, suite, how, command)
+            findings = run.run_audit(out, grid, suite, settings, command)
             file, table = page.write_audit_page(out, findings), text.audit_text(findings)
             if save_results:
                 console.print_to_stderr(f"results for the cards: {run.save_card_results(findings)}")
@@ -128,7 +133,13 @@ def _audit_published_measures_and_exit(
 @app.command()
 def sweep(
     source: Path = typer.Argument(help="A source as for `revisit eval`, or a run directory."),
-    param: list[str] = typer.Option(..., "--param", "-p", metavar="ID.NAME=VALUE,VALUE", help="Values (repeatable)."),
+    param: list[str] = typer.Option(
+        ...,
+        "--param",
+        "-p",
+        metavar="ID.NAME=VALUE,VALUE",
+        help="Values of a parameter of a metric, gate, evidence or observer (repeatable).",
+    ),
     metric: list[str] = options.METRIC,
     suite: str = options.SUITE,
     observer_set: str = options.SET,
@@ -165,8 +176,10 @@ def sweep(
     sweeps = []
     for parameter in parameters:
         with console.exit_on_interrupt(folder):
-            place, display = folder / str(parameter), console.make_progress_display(quiet)
-            scores = sweeping.sweep_parameter(request.plan, parameter, place, workers=workers, progress=display)
+            display = console.make_progress_display(quiet)
+            scores = sweeping.sweep_parameter(
+                request.plan, parameter, folder / str(parameter), workers=workers, progress=display
+            )
         sweeps.append({"source": str(source.resolve()), **scores})
         if not json:
             typer.echo(sweep_table(scores))

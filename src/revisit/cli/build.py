@@ -28,11 +28,11 @@ def check_dataset(
 
     name, tools = _suite_and_dataset_tools(data, suite)
     problems = [*card_problems(data), *tools.problems(data)]
-    found = count_and_noun(len(problems), "problem") if problems else f"a dataset of {name}, nothing is wrong"
+    verdict = count_and_noun(len(problems), "problem") if problems else f"a dataset of {name}, nothing is wrong"
     if json:
         console.print_json({"suite": name, "problems": problems})
     else:
-        console.print_lines(*problems, f"{data}: {found}")
+        console.print_lines(*problems, f"{data}: {verdict}")
     raise typer.Exit(1 if problems else 0)
 
 

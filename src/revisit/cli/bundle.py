@@ -67,10 +67,11 @@ def _print_bundle_check(name: str, checked: BundleCheck) -> None:
     """Print what came of a check, with at most ten problems."""
     from revisit.core.text import count_and_noun
 
-    console.print_lines(f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came again")
+    counts = f"{checked.scores} of {checked.planned} planned answers came out again"
+    console.print_lines(f"{name}: {checked.state}; {counts}")
     for why, count in checked.unchecked.items():
         console.print_to_stderr(f"not checked: {why} ({count_and_noun(count, 'answer')})")
-    console.print_to_stderr(*(f"note: {remark}" for remark in checked.remarks))
+    console.print_notes(*checked.remarks)
     console.print_first_lines_to_stderr([f"differs: {problem}" for problem in checked.problems], 10)
 
 

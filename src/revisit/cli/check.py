@@ -17,7 +17,7 @@ SHOWN = 4  # clips that a row of the table names
 
 
 def check(
-    what: str = typer.Argument(help="A suite, a clip, a manifest, or a folder of clips (and of their job files)."),
+    what: str = typer.Argument(help="A suite, a clip, a manifest, or a folder of clips, with job files if generated."),
     data: Path = typer.Option(None, help="The dataset of the suite, as for `revisit generate`."),
     model: str = typer.Option("", help="The model whose clips are checked."),
     out: Path = typer.Option(None, help="Folder of the clips; generated/SUITE, or for mbench the dataset itself."),

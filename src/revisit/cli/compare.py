@@ -26,7 +26,9 @@ def compare(
     by: list[str] = typer.Option([], help="Also by a part of the clips: scene, condition, 'gap>=2'."),
     show_all: bool = flag_option("--all", "All metrics that both runs asked."),
     increments: bool = flag_option("--increments", "Each model against the one it came from (`from` in models.yaml)."),
-    gate: bool = flag_option("--gate", "Exit with 1 if anything is worse, less was delivered, or memory untested."),
+    gate: bool = flag_option(
+        "--gate", "Exit with 1 if anything is worse than the first, less delivered, or memory untested."
+    ),
     json: bool = JSON,
 ) -> None:
     """Compare runs, models or checkpoints clip by clip.
@@ -72,7 +74,7 @@ def compare(
         _print_comparison_notes(deltas, refused)
         _print_differing_coverage(coverage)
         if len(what) == 1 and not increments and len(sides) > 2:
-            console.print_to_stderr(f"{sides[0].entry.name} is first by name; {what[0]} MODEL ... names another first")
+            console.print_to_stderr(f"{sides[0].entry.name} is the first by name; {what[0]} MODEL ... names another")
     if verdict is not None:
         console.print_to_stderr(*(f"gate: warning: {warning}" for warning in verdict.warnings))
         console.print_to_stderr(*(f"gate: {problem}" for problem in verdict.problems))

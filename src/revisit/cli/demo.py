@@ -13,7 +13,7 @@ from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 def demo(
     out: Path = out_option("Folder for the videos and the run; demo, or demo-<suite>, by default."),
-    suite: str = typer.Option("folder", help="Whose layout is used: folder, mind, or a plugin's suite with a demo."),
+    suite: str = typer.Option("folder", help="Suite whose layout is used: folder, mind, or a plugin's."),
     scenes: int = typer.Option(None, min=1, max=9, help="How many of the nine rooms, all by default; only for folder."),
     workers: int = WORKERS,
     fresh: bool = flag_option("--fresh", "Render and evaluate again from the start."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -58,20 +58,19 @@ def eval_(
     if rescore:
         allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
         options.refuse_other_parameters(ctx, allowed, "--rescore, which takes everything from the run")
-        run, quiet = rescore_run_folder(source), True  # no remark was printed before: all of them go with the summary
-        raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
+        run = rescore_run_folder(source)
+        # No remark was printed before: all of them go with the summary.
+        raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=True))
     with temporary_network_settings(device, precision, batch):
         request = Request.from_options(
             source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only,
             layout, reference,
         )  # fmt: skip
         request = ask_for_layout(request, quiet=quiet or json)
-        settings: dict[str, Any] = {
-            "executor": find_executor(executor, address, workers),
-            "limits": Limits.parse(limits),
-        }
-        folder = out or request.default_run_folder
-        run = run_evaluation(request, folder, quiet=quiet, fresh=fresh, workers=workers, **settings)
+        run = run_evaluation(
+            request, out or request.default_run_folder, quiet=quiet, fresh=fresh, workers=workers,
+            executor=find_executor(executor, address, workers), limits=Limits.parse(limits),
+        )  # fmt: skip
     raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
 
 

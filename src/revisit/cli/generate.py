@@ -26,13 +26,17 @@ RECORD_OPTIONS = (
 
 def generate(
     ctx: typer.Context,
-    suite: str = typer.Argument(metavar="SUITE|RECORDS", help="A benchmark, folder (a manifest), or a records.jsonl."),
-    data: Path = typer.Option(None, help="The dataset; for wrbench prompts or records.jsonl, or the built-in scenes."),
+    suite: str = typer.Argument(
+        metavar="SUITE|RECORDS", help="A benchmark such as mind, `folder` (a manifest), or a records.jsonl."
+    ),
+    data: Path = typer.Option(
+        None, help="The dataset; for wrbench prompts or a records.jsonl, its own scenes by default."
+    ),
     model: str = typer.Option("", help="Name of your model in tables; the baseline's name by default."),
     command: str = typer.Option(
         "", help="Run this for every clip: 'python gen.py --prompt {prompt} --image {image} --out {out}'."
     ),
-    serve: str = typer.Option("", help="Start this once per worker; a job per line on stdin, answers on stdout."),
+    serve: str = typer.Option("", help="Start this once per worker; it reads a job per line and answers on stdout."),
     baseline: str = typer.Option("", help="A generator without a network: pan, hold, repeat or world."),
     out: Path = out_option("Folder for the clips; generated/SUITE, or for mbench the dataset itself."),
     generator: str = typer.Option("", help="The generator from `revisit camera models` whose camera format is used."),

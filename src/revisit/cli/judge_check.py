@@ -15,13 +15,17 @@ from revisit.cli.options import JSON, flag_option, out_option
 
 def check_judge(
     labels: Path = typer.Argument(None, help="Labels as .csv or .jsonl (docs/judge-calibration.md)."),
-    judge: str = typer.Option("", help="A judge file, url or recorded answers; with --worlds instrumented by default."),
+    judge: str = typer.Option(
+        "", help="A judge file, url or recorded answers; the instrumented judge by default with --worlds."
+    ),
     worlds: Path = typer.Option(None, help="Render test clips with known truth into this folder and use their labels."),
     scenes: int = typer.Option(12, min=1, max=12, help="Number of scenes to render."),
     frames: int = typer.Option(8, min=1, help="Number of frames to show, evenly spread over the clip."),
     repeats: int = typer.Option(1, min=1, help="Ask every question this many times."),
     positions: bool = flag_option("--positions", "Also ask with the options in the other order."),
-    blinded: int = typer.Option(None, min=0, help="Also ask so often about other clips' frames; 1 with --worlds."),
+    blinded: int = typer.Option(
+        None, min=0, help="Ask this often about another clip's frames, too; 1 by default with --worlds."
+    ),
     out: Path = out_option("Write the report as JSON to this file."),
     json: bool = JSON,
 ) -> None:

@@ -152,6 +152,8 @@ def _print_board_in_parts(board: Board, sort: str) -> None:
         console.print_table(["model", "source", *map(title_with_arrow, part)], cells, numbers=True)
     for column in board.columns:
         if column not in filled:
-            reasons = "; ".join(sorted({part for row in rows for part in row.cell(column).reason.split("; ") if part}))
+            reasons = "; ".join(sorted({reason for row in rows for reason in row.cell(column).reasons}))
             console.print_lines(f"no value: {column.title}{f' ({reasons})' if reasons else ''}")
-    console.print_lines(*filter(None, [board.note]), "")
+    if board.note:
+        console.print_lines(board.note)
+    console.print_lines("")

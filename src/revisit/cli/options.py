@@ -42,7 +42,9 @@ ROOT = typer.Option([], "--root", help="A further folder that paths in the manif
 OPTION = typer.Option(
     [], "--option", metavar="NAME=VALUE", help="An option of the suite (repeatable); `revisit show SUITE` lists them."
 )
-LAYOUT = typer.Option("", metavar="PATTERN", help="Parts of paths: '{scene}/{model}.mp4', also {seed}, {step} and *.")
+LAYOUT = typer.Option(
+    "", metavar="PATTERN", help="Parts of a path, such as '{scene}/{model}.mp4'; also {seed}, {step} and *."
+)
 REFERENCE = typer.Option(None, metavar="DIR", help="Folder with the true videos, by their scenes' names.")
 PARAM = typer.Option(
     [],
@@ -54,7 +56,7 @@ PARAM = typer.Option(
 EXECUTOR = typer.Option("local", help="Who observes the clips: local (processes of this machine) or ray (a cluster).")
 ADDRESS = typer.Option("", help="Address of the Ray cluster, such as auto or ray://host:10001; a new one by default.")
 TRUTH = typer.Option(True, "--truth/--no-truth", help="Score each reference, too, as a row of its own.")
-JUDGE = typer.Option("", help="Who answers questions on clips: a judge file (YAML), url or recorded answers.")
+JUDGE = typer.Option("", help="Judge of questions about clips: a YAML file, the url of a server, or recorded answers.")
 ONLY = typer.Option([], help="Only these subsets, conditions or samples (repeatable, or separated by commas).")
 JOB_OPTION = typer.Option([], "--option", metavar="NAME=VALUE", help="An option of the jobs of the suite (repeatable).")
 WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")

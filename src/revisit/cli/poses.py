@@ -20,10 +20,14 @@ WITH = typer.Option(
     "--with",
     help="da3, vggt, vggt-omega, mapanything, vipe, pycolmap, odometry (built in), or a command with {video}, {npz}.",
 )
-PYTHON = typer.Option(sys.executable, "--python", help="Python with the estimator.", show_default="that of Revisit")
+PYTHON = typer.Option(
+    sys.executable, "--python", help="Python that has the estimator.", show_default="the one of Revisit"
+)
 MODEL = typer.Option("", help="Checkpoint or, for vipe, pipeline; the authors' recommendation by default.")
 DEVICE = typer.Option("", help="cuda, cuda:1 or cpu, for the estimator; a GPU where there is one by default.")
-FRAMES = typer.Option(None, min=2, help="Most frames per clip, evenly spread; all by default (pycolmap 120).")
+FRAMES = typer.Option(
+    None, min=2, help="At most so many frames of a clip, evenly spread; all by default (pycolmap 120)."
+)
 CONVENTION = typer.Option("auto", help="Pose convention of your command: w2c, c2w, or auto to find out from its depth.")
 TIMEOUT = typer.Option(None, min=1, help="Time limit per clip in seconds.")
 ODOMETRY_WORKERS = typer.Option(None, "--workers", help="Number of processes of the built-in odometry.")

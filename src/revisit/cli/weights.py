@@ -58,13 +58,18 @@ def list_weights(
     from revisit.engine.availability import group_observers_by_weights
     from revisit.weights.pull import forecast_pull
 
-    users, names = group_observers_by_weights(), select_weights_ids(ids, observer_set, suite, metric, everything=True)
-    rows, cells = [weights_facts(name, users) for name in names], []
+    users = group_observers_by_weights()
+    names = select_weights_ids(ids, observer_set, suite, metric, everything=True)
+    rows = [weights_facts(name, users) for name in names]
+    if json:
+        console.print_json(rows)
+        return
+    cells = []
     for row in rows:
         state = row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)"
-        lists = [", ".join(row[name]) for name in ("sets", "used_by")]
-        cells.append([row["id"], state, decimal_size_text(row["size"]), row["licence"], *lists])
-    console.print_json_or_table(rows, ["id", "state", "size", "licence", "sets", "used by"], cells, json)
+        sets, observers = ", ".join(row["sets"]), ", ".join(row["used_by"])
+        cells.append([row["id"], state, decimal_size_text(row["size"]), row["licence"], sets, observers])
+    console.print_table(["id", "state", "size", "licence", "sets", "used by"], cells)
     installed = sum(row["state"] in ("here", "by hand") for row in rows)
     console.print_to_stderr(f"{installed} of {len(rows)} installed; {total_download_text(forecast_pull(names))}")
 
@@ -111,7 +116,8 @@ def pull(
         rows = forecast_pull(names, again=again)
         cells = [[row["id"], row["state"], download_size_text(row), row["licence"], row["source"]] for row in rows]
         console.print_json_or_table(rows, ["id", "state", "to fetch", "licence", "from"], cells, json)
-        console.print_to_stderr(total_download_text(rows))
+        if not json:
+            console.print_to_stderr(total_download_text(rows))
         return
     bar = Transfer()
     started = time.monotonic()

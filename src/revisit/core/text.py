@@ -154,6 +154,11 @@ def printable_text(text: str) -> str:
     )
 
 
+def truncate_text(text: str, longest: int) -> str:
+    """The text; where it is longer than so many characters, its end is left out."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def suggest_names(name: str, names: Iterable[str]) -> str:
     """What somebody may have meant by a name that is not known: those spelt alike, else the first of all.
 

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from revisit.core import InvalidEvidence, MediaError
+from revisit.core.text import truncate_text
 
 
 def printable_line(text: str, longest: int = 300) -> str:
     """The text without control characters and on one line, so that a file name cannot write to the terminal."""
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
+    return truncate_text(clean, longest)
 
 
 @contextmanager

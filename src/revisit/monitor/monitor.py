@@ -265,7 +265,8 @@ class Monitor:
         for clip in scored:
             for case in clip.cases:
                 key = clip.planned["wanted"][case.id].keys.get("thumbnails", "")
-                pictures |= {case.id: clip.pictures[key]} if key in clip.pictures else {}
+                if key in clip.pictures:
+                    pictures[case.id] = clip.pictures[key]
         return Checkpoint(
             results, memory_metric, memory_mean_cell(results, memory_metric), tested, tested.n / len(results.entries),
             spent, report, tuple(missing), pictures,

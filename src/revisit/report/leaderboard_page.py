@@ -61,7 +61,7 @@ def _board_table(board: Board, by: str) -> Context:
         "rows": rows,
         "columns": columns,
         "marks": {column.key: mark_best_and_second_rows(board, rows, column) for column in columns},
-        "empty": {column: sorted({row.cell(column).reason for row in rows} - {""}) for column in empty},
+        "empty": {column: sorted({reason for row in rows for reason in row.cell(column).reasons}) for column in empty},
         "source": sources.pop() if len(sources) == 1 else "",
     }
 

@@ -30,7 +30,7 @@ from revisit.web.templates import Context
 FILES = {"summary.json": "application/json", "run.json": "application/json", "records.jsonl": "text/plain"}
 WATCHED = ("run.json", "plan.json", "records.jsonl", "summary.json")
 PICTURES = ("thumbnails", "judge_frames")
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,14 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
     import_registering_modules()
     live_runs = _runs_by_address([LiveRun(Run(path), copies) for path in runs])
 
-    def require_found(value: Found | None, what: str) -> Found:
+    def value_or_404(value: Value | None, what: str) -> Value:
+        """The value; the page that it is not there where it is None."""
         if value is None:
             raise HTTPException(404, f"There is no such {what}.")
         return value
 
     def run_of_request(request: Any) -> LiveRun:
-        return require_found(live_runs.get(request.path_params["run"]), "run")
+        return value_or_404(live_runs.get(request.path_params["run"]), "run")
 
     def html_response(html: str, policy: str) -> Response:
         headers = {"content-security-policy": f"{policy}; frame-ancestors 'none'", "cache-control": "no-store"}
@@ -164,7 +165,7 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
         return html_response(*run_of_request(request).html_and_policy())
 
     def scene_response(request: Any) -> Response:
-        text = require_found(run_of_request(request).scene_script_or_none(request.path_params["key"]), "scene")
+        text = value_or_404(run_of_request(request).scene_script_or_none(request.path_params["key"]), "scene")
         headers = {"cache-control": "no-store"}
         return Response(text.encode(errors="replace"), media_type="text/javascript", headers=headers)
 
@@ -173,7 +174,7 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
         sound = frame.isascii() and frame.isdecimal() and len(frame) < 10
         jpeg = run_of_request(request).find_picture(request.path_params["name"], int(frame)) if sound else None
         headers = {"cache-control": "private, max-age=3600"}
-        return Response(require_found(jpeg, "picture"), media_type="image/jpeg", headers=headers)
+        return Response(value_or_404(jpeg, "picture"), media_type="image/jpeg", headers=headers)
 
     def clip_file_response(request: Any) -> Any:
         name = request.path_params["name"]
@@ -187,7 +188,7 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
         name = request.path_params["name"]
         path = run_of_request(request).run.path / name
         content = path.read_bytes() if name in FILES and path.is_file() else None
-        return PlainTextResponse(require_found(content, "file"), media_type=FILES[name])
+        return PlainTextResponse(value_or_404(content, "file"), media_type=FILES[name])
 
     return Starlette(
         routes=[

@@ -157,10 +157,13 @@ class RunPages:
         clips: list[Context] = [
             {**content, "model": name, "truth": True} for name, content in zip(names, truths.values(), strict=False)
         ] + [self.clip_entry(case).scene_view_content() for case in scene.cases]
-        return {"key": key, "title": scene.title, "align": self._time_axis_mode(scene), "clips": clips}
+        return {"key": key, "title": scene.title, "align": self._choose_time_alignment(scene), "clips": clips}
 
-    def _time_axis_mode(self, scene: PageScene) -> str:
-        """How clips of other lengths go together: as the run aligned them with their references."""
+    def _choose_time_alignment(self, scene: PageScene) -> str:
+        """Which frames of clips stand beside each other: `share` of the length, `time`, or `auto` for either.
+
+        It is as the run aligned the clips with their references.
+        """
         rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
         return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")
 

@@ -43,7 +43,12 @@ class BoardCell(Cell):
     """A cell with what was printed in its place, or why it is empty; without counts where `of` is 0."""
 
     text: str = ""
-    reason: str = ""
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why it is empty, in one line."""
+        return "; ".join(self.reasons)
 
     def to_text(self, decimals: int | None = None, interval: bool = False) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
@@ -57,7 +62,7 @@ class BoardCell(Cell):
 
 def cell_without_counts(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
     """A cell without counts: from a paper, or made of other cells."""
-    return BoardCell(0, 0, mean, text=text, reason=reason)
+    return BoardCell(0, 0, mean, text=text, reasons=(reason,) if reason else ())
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,8 @@ class Board:
 
 def _board_cell_as_json(cell: BoardCell) -> dict[str, object]:
     """Without the clips, which only tell rows apart."""
-    return {name: value for name, value in vars(cell).items() if name != "clips"}
+    content = {name: value for name, value in vars(cell).items() if name not in ("clips", "reasons")}
+    return {**content, "reason": cell.reason}
 
 
 def sort_rows_best_first(board: Board, by: str = "") -> list[BoardRow]:
@@ -331,13 +337,12 @@ def _join_columns(first: Sequence[BoardColumn], second: Sequence[BoardColumn]) -
 def _board_cell_of_score(part: Results, id: str) -> BoardCell:
     cell = part.cell(id)
     kinds = [*sorted(cell.unscored), *(["failed"] if cell.failed else [])] if cell.mean is None else []
-    reason = "; ".join(map(display.reason_title, kinds)) or ("not asked" if cell.mean is None else "")
-    return as_board_cell(cell, reason)
+    return as_board_cell(cell, tuple(map(display.reason_title, kinds)) or (("not asked",) if cell.mean is None else ()))
 
 
-def as_board_cell(cell: Cell, reason: str = "") -> BoardCell:
+def as_board_cell(cell: Cell, reasons: tuple[str, ...] = ()) -> BoardCell:
     """A cell of a board, with the clips by which rows are compared."""
-    return BoardCell(**vars(cell), reason=reason)
+    return BoardCell(**vars(cell), reasons=reasons)
 
 
 def add_clips_to_cells(board: Board, results: Results, metrics: Mapping[str, str]) -> Board:

@@ -206,10 +206,15 @@ def serve_until_interrupted(
 def _open_listening_socket(where: ListenAddress) -> Any:
     import socket
 
-    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
-    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # `::` is every address, of IPv4 too
+    # Not `socket.create_server`, which adds the address to the reason.
     try:
-        return socket.create_server((where.host, where.port), family=family, backlog=256, dualstack_ipv6=both)
+        listener = socket.socket(socket.AF_INET6 if ":" in where.host else socket.AF_INET, socket.SOCK_STREAM)
+        if listener.family == socket.AF_INET6 and socket.has_dualstack_ipv6():  # `::` is every address, of IPv4 too
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((where.host, where.port))
+        listener.listen(256)
+        return listener
     except OSError as error:
         raise UsageError(
             f"cannot listen on {where.host}:{where.port}: {error.strerror}; choose another --port"

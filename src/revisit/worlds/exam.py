@@ -135,9 +135,11 @@ def _true_place_and_state_answers(film: Film, kind: str) -> dict[str, bool]:
     first, last = film.states[0], film.states[-1]
     goes = float(np.linalg.norm(np.subtract(first.place, last.place))) > 0.1
     changes = first.look != last.look or abs(first.amount - last.amount) > 0.1
-    stays = kind in ("state_reset", "state_frozen")
-    spatial, state = kind != "teleport" and not (stays and goes), kind != "colour_drift" and not (stays and changes)
-    answers = {"spatial": spatial, "state": state}
+    event_is_lost = kind in ("state_reset", "state_frozen")
+    answers = {
+        "spatial": kind != "teleport" and not (event_is_lost and goes),
+        "state": kind != "colour_drift" and not (event_is_lost and changes),
+    }
     if film.event in ("rolling", "falling"):
         del answers["state"]  # its place is all that these change, so wrong and right states are a matter of words
     return answers

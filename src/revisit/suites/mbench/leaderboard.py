@@ -19,6 +19,7 @@ from revisit.results.leaderboards import (
     BoardRow,
     RunFacts,
     board_columns_of_run,
+    cell_without_counts,
     protocol_tag,
     truth_digests,
 )
@@ -77,7 +78,9 @@ def _board_cells_of_model(
         metric_id = column.key.removesuffix(STAND_IN)
         is_apart = rests_on_stand_in(metric_id, model, part["setting"], apart)
         if is_apart != column.key.endswith(STAND_IN):
-            cells[column.key] = BoardCell(0, 0, reason="measured by a stand-in" if is_apart else "no stand-in")
+            cells[column.key] = cell_without_counts(
+                None, reason="measured by a stand-in" if is_apart else "no stand-in"
+            )
             continue
         if dimension := part["dimensions"].get(metric_id):
             standing = dimension.get("on_shared", dimension["models"])[model]
@@ -92,6 +95,6 @@ def _board_cells_of_model(
 
 def _board_cell_of_interval(ends: Sequence[float] | None, reason: str, n: int = 0, of: int = 0) -> BoardCell:
     if ends is None or reason:
-        return BoardCell(n, of, reason=reason or "no score")
+        return BoardCell(n, of, reasons=(reason or "no score",))
     low, high = ends
     return BoardCell(n, of, (low + high) / 2, None if low == high else (low, high))

@@ -110,7 +110,7 @@ def _board_cells(row: SummaryRow, names: Iterable[str]) -> dict[str, BoardCell]:
     for name in names:
         value, n = row[name]["value"], row[name]["n"]
         text = f"{value:.3f}{DAGGER}" if value is not None and name.startswith("returned") and row["sparse"] else ""
-        cells[name] = BoardCell(n, row["outputs"], value, text=text, reason="" if value is not None else "no score")
+        cells[name] = BoardCell(n, row["outputs"], value, text=text, reasons=("no score",) if value is None else ())
     judged = row["support"]["judged"]
     cells["support"] = cell_without_counts(judged["share"], f"{judged['share']:.1%}") if judged else EMPTY
     reason = "" if row["average"] is not None else "a measure is missing"
