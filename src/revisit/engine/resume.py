@@ -34,6 +34,9 @@ from revisit.results.record_files import (
     write_json_rows,
 )
 
+REQUIRED_OF_PLAN = {  # keys without which a plan.json cannot be gone on with
+    "suite", "protocol", "align", "partial", "total_cases", "metrics", "gates", "made_by", "cases", "rejected",
+}  # fmt: skip
 FailedAnswers = Mapping[tuple[str, str], RecordLine]  # by case and question
 RUN_FILES = (
     "run.json",
@@ -186,7 +189,7 @@ def _read_compatible_earlier_plan(out: Path, plan: Plan, present: Collection[str
     if not path.is_file():
         return None
     earlier = cast(PlanFile, dict(read_json_object_or_empty(path)))
-    if not {"suite", "protocol", "align", "cases", "rejected"} <= earlier.keys():
+    if not earlier.keys() >= REQUIRED_OF_PLAN:
         raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
     for name, theirs, mine in (
         ("suite", earlier["suite"], plan.suite.id),
