@@ -19,6 +19,7 @@ def test_an_exact_repeat_shows_in_the_digests():
     assert facts.repeats().tolist() == [False, False, True, False]
     assert facts.digest.shape == (4, 16)
     assert (facts.width, facts.height, facts.fps) == (320, 180, 24.0)
+    assert facts.frame_count == 4
 
 
 def test_luma_and_sharpness_follow_the_picture():
