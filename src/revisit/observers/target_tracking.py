@@ -348,7 +348,7 @@ class TargetSearch:
         import cv2
 
         views = []
-        picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `fitted` would make of every size
+        picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `resize_to_whole_cells` would make of every size
         for size in self.sizes:  # each smaller picture is made from the one before
             picture = resize_to_whole_cells(picture, self.side / size)
             views.append(CellView(self.whiten(describe_cells(picture)), self.ring))
