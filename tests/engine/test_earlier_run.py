@@ -52,7 +52,7 @@ def test_a_run_with_another_truth_is_not_replaced(clips: Path, tmp_path: Path):
     scored(clips, out, reference=moved, warned=heard)
     assert not heard
     scored(clips, out, fresh=True)
-    with pytest.raises(UsageError, match=r"holds a run with no --reference, .* give the former to go on with that run"):
+    with pytest.raises(UsageError, match=r"holds a run with no --reference, .* use the former to go on with that run"):
         scored(clips, out, reference=truth)
 
 
