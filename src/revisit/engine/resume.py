@@ -152,17 +152,17 @@ def _fill_in_open_questions(resumed: ResumedRun, *, remember: bool) -> None:
     questions = [[check.id, plan.protocol_with_hash(check), ids_by_check[check.id]] for check in plan.checks]
     basis = digest([SCHEMA, questions], 40)
     cases = content.get("cases") if content.get("basis") == basis else None
-    known = cases if isinstance(cases, dict) else {}
+    settled_before = cases if isinstance(cases, dict) else {}
     settled = {}
     for case in plan.cases:
         sha256 = hashlib.sha256(plan.encode_answer_dependencies(case))
         sha256.update(resumed.lines.digest_of_case_lines(case.id).encode())
         stamp = sha256.hexdigest()
-        is_settled = known.get(case.id) == stamp
+        is_settled = settled_before.get(case.id) == stamp
         resumed.questions[case.id] = [] if is_settled else resumed.unanswered_checks(case, resumed.failed)
         if not resumed.questions[case.id]:
             settled[case.id] = stamp
-    if remember and settled != known:
+    if remember and settled != settled_before:
         write_json_rows(path, {"basis": basis, "cases": settled})
 
 

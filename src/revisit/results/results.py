@@ -63,8 +63,8 @@ class CellsByName(dict[Any, Cell]):
         self.by = by
 
     def __missing__(self, name: object) -> Cell:
-        there = join_names([str(value) for value in self]) if self else "none: no clip is left"
-        raise KeyError(f"no clip here has {self.by} {name!r}; there is {there}")
+        names = join_names([str(value) for value in self]) if self else "none: no clip is left"
+        raise KeyError(f"no clip here has {self.by} {name!r}; there is {names}")
 
 
 class Results(ClipAnswers):
@@ -348,10 +348,11 @@ class Results(ClipAnswers):
         dict
             Gate -> finding -> number of clips.
         """
-        found = {
-            gate: [one.label for one in self.records_for(gate) if one.status in GATE_STATES] for gate in self.gates
+        counts = {
+            gate: Counter(one.label for one in self.records_for(gate) if one.status in GATE_STATES)
+            for gate in self.gates
         }
-        return {gate: dict(sorted(Counter(found[gate]).items())) for gate in sorted(found) if found[gate]}
+        return {gate: dict(sorted(counts[gate].items())) for gate in sorted(counts) if counts[gate]}
 
     # For other tools
 

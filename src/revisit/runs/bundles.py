@@ -104,8 +104,8 @@ def write_bundle(run: Run, out: Path) -> Path:
     keys = sorted({key for case in plan["cases"] for key in case["evidence"].values()})
     failed = {case for (case, _), record in records.items() if record.failed}
     excused = {key for case in plan["cases"] if case["id"] in failed for key in case["evidence"].values()}
-    here = [key for key in keys if cache.verify_or_drop(key)]
-    lost = set(keys) - set(here) - excused  # what failed left no evidence, and is handed in as failed
+    present = [key for key in keys if cache.verify_or_drop(key)]
+    lost = set(keys) - set(present) - excused  # what failed left no evidence, and is handed in as failed
     if lost:
         raise UsageError(
             f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; "
@@ -137,7 +137,7 @@ def write_bundle(run: Run, out: Path) -> Path:
         ),
         "run.json": _json_bytes({name: value for name, value in facts.items() if name in public}),
         "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
-        **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
+        **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in present},
     }
     about = {
         "schema": SCHEMA, **bundle_summary(plan, facts), "revisit": facts["revisit"],
