@@ -316,14 +316,15 @@ class Results(ClipAnswers):
             Ids of metrics -> a sentence on them.
         """
         failed = {id: [one for one in self._column_for_question(id).records if one.failed] for id in self.metrics}
-        alike = group_items(filter(failed.get, failed), lambda id: tuple(record.case.id for record in failed[id]))
+        failing = [id for id, records in failed.items() if records]
+        alike = group_items(failing, lambda id: tuple(record.case.id for record in failed[id]))
         sentences = {}
         for cases, metrics in alike.items():
             clips = f"{len(cases)} of {count_and_noun(len(self.cases), 'clip')}"
             count = "counts" if len(cases) == 1 else "count"
             first = failed[metrics[0]][0].sentence
-            failing = f"{join_names(metrics)} failed on {clips}, which {count} in no mean"
-            sentences[tuple(metrics)] = f"{failing}; the first: {first}"
+            failure = f"{join_names(metrics)} failed on {clips}, which {count} in no mean"
+            sentences[tuple(metrics)] = f"{failure}; the first: {first}"
         return sentences
 
     def warn_of_failures(self, stacklevel: int = 2) -> None:

@@ -115,7 +115,7 @@ class _Check:
         return {id: list(answered[id]) for id in self.entries}
 
     def _check_plan(self, questions: Mapping[str, list[str]]) -> None:
-        """Look what is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
+        """Report what is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
         plan, promises = self.bundle.plan, self.bundle.promises
         ids = Counter(entry["id"] for entry in (*plan["cases"], *plan["rejected"]))
         self.problems += [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
