@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
+import pytest
 
-from revisit.core import from_arrays, to_arrays
+from revisit.core import MediaError, from_arrays, to_arrays
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.observers.frames import frame_facts, thumbnails
+from revisit.observers.judge_frames import judge_frames
 from tests.looking import as_frames, look, wall, window
 
 
@@ -17,6 +19,7 @@ def test_an_exact_repeat_shows_in_the_digests():
     assert facts.repeats().tolist() == [False, False, True, False]
     assert facts.digest.shape == (4, 16)
     assert (facts.width, facts.height, facts.fps) == (320, 180, 24.0)
+    assert facts.frame_count == 4
 
 
 def test_luma_and_sharpness_follow_the_picture():
@@ -25,6 +28,13 @@ def test_luma_and_sharpness_follow_the_picture():
     facts = look(frame_facts, as_frames([sharp, soft, np.full_like(sharp, 255), np.zeros_like(sharp)]))
     assert facts.sharpness[0] > 5 * facts.sharpness[1]
     assert facts.luma[2:].tolist() == [1.0, 0.0]
+
+
+def test_a_judge_is_shown_one_frame_at_least():
+    frames = np.zeros((3, 32, 32, 3), np.uint8)
+    assert judge_frames(frames, at_most=1).index.tolist() == [0]
+    with pytest.raises(MediaError, match="none of the clip's frames are to be shown"):
+        judge_frames(frames, at_most=0)
 
 
 def test_thumbnails_are_pictures_of_8_frames_a_second_and_survive_saving():

@@ -42,7 +42,7 @@ def test_a_run_with_another_truth_is_not_replaced(clips: Path, tmp_path: Path):
     before = (out / "summary.json").read_bytes()
     with pytest.raises(UsageError, match=rf"holds a run with --reference {truth}, and this call has no --reference"):
         scored(clips, out)
-    with pytest.raises(UsageError, match="2 of its 2 clips would be compared with another truth or none; give the f"):
+    with pytest.raises(UsageError, match="2 of its 2 clips would be compared with another truth or none; use the f"):
         scored(clips, out, reference=tmp_path / "flat")
     assert (out / "summary.json").read_bytes() == before
     heard: list[str] = []
@@ -52,7 +52,7 @@ def test_a_run_with_another_truth_is_not_replaced(clips: Path, tmp_path: Path):
     scored(clips, out, reference=moved, warned=heard)
     assert not heard
     scored(clips, out, fresh=True)
-    with pytest.raises(UsageError, match=r"holds a run with no --reference, .* give the former to go on with that run"):
+    with pytest.raises(UsageError, match=r"holds a run with no --reference, .* use the former to go on with that run"):
         scored(clips, out, reference=truth)
 
 

@@ -324,6 +324,18 @@ def test_fresh_takes_nothing_from_a_folder_that_was_never_a_run(make_clip, tmp_p
     assert revisit("eval", "videos", "--out", "run", "--metric", "flicker", "--workers", "0").returncode == 0
 
 
+@pytest.mark.parametrize("key", ["cases", "made_by", "total_cases"])
+def test_a_plan_file_without_what_every_plan_has_is_damaged(make_clip, tmp_path, key):
+    make_clip(tmp_path / "videos" / "a.mp4")
+    plan, out = folder_plan(tmp_path / "videos"), tmp_path / "run"
+    evaluate(plan, out, workers=0)
+    content = json.loads((out / "plan.json").read_text())
+    del content[key]
+    (out / "plan.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=r"plan\.json is damaged; add --fresh"):
+        evaluate(plan, out, workers=0, adds={case.id for case in plan.cases})
+
+
 def test_a_kill_while_fresh_removes_a_run_leaves_a_run(make_clip, tmp_path, monkeypatch):
     """It left answers without the files that say whose they are: every later call was refused, --fresh too."""
     make_clip(tmp_path / "videos" / "a.mp4")

@@ -311,6 +311,24 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
     assert record.mean.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6] and host.memory.held == 0 and not host.at_work
 
 
+def test_an_observer_that_returns_nothing_fails_and_is_not_asked_again(monkeypatch) -> None:
+    import torch
+
+    from revisit.engine.inference_client import FrameRow
+    from revisit.engine.inference_host import Host
+    from revisit.engine.inference_queues import Chunk, HostedClip, Queue
+
+    host, q = Host(), Queue(observer_of(task("toy.rows", "")), {})
+    clip = HostedClip(None, threading.Lock(), None, {"toy.rows-0": task("toy.rows", "")})
+    rows = [FrameRow(k, k / 8, None, "", ["toy.rows-0"]) for k in range(3)]
+    host.memory.held += 144
+    q.put(Chunk(clip, torch.ones((3, 4, 4, 3), dtype=torch.uint8), None, rows, 144), "toy.rows-0", [0, 1, 2])
+    monkeypatch.setattr(q, "observer", type(q.observer)(**{**vars(q.observer), "fn": lambda batch, **params: None}))
+    host._start_batch(q)
+    host._handle_events(block=True)
+    assert not q.rows and clip.failed["toy.rows-0"].startswith("toy.rows failed: ")
+
+
 class Peer:
     """The other end of a connection, which says what it is told to."""
 

@@ -404,6 +404,9 @@ def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
     no_truth = Reason("no_reference", "no reference video was given for this case")
     unlike = [one.with_changed_fields(reason=no_truth) if one.reason == lacking else one for one in mixed]
     assert rank_question(Results(results.cases, unlike), ASK).sentence == "not asked: no reference video was given"
+    without_box = Reason("no_target", "no target was given for this case, or not where it is")
+    alike = rank_question(Results(results.cases, [one.with_changed_fields(reason=without_box) for one in mixed]), ASK)
+    assert alike.sentence == not_asked, "one sentence for all clips, whatever those of single clips say"
     with_target = {case.id: replace(case, target=Target("cup", (0.1, 0.1, 0.2, 0.2))) for case in results.cases[:1]}
     cases = [with_target.get(case.id, case) for case in results.cases]
     some = [record.with_changed_fields(case=with_target.get(record.case.id, record.case)) for record in mixed]

@@ -235,6 +235,17 @@ def test_a_changed_summary_is_found(bundle: Path, tmp_path: Path, revisit: Any, 
     assert next(iter(change)) in revisit("bundle", "check", forged, check=1).stderr
 
 
+@pytest.mark.parametrize(("file", "name"), [("planned.json", "questions"), ("planned.json", "files"), ("run.json", "")])
+def test_a_bundle_without_what_its_check_needs_is_refused(
+    bundle: Path, tmp_path: Path, revisit: Any, file: str, name: str
+) -> None:
+    def forget(content: Content) -> None:
+        edited(content, file, lambda entry: entry.pop(name) if name else entry["protocol"].pop("observers"))
+
+    told = revisit("bundle", "check", rewritten(bundle, tmp_path / "forged.zip", forget), check=1)
+    assert f"do not say {name or 'observers'}" in told.stderr
+
+
 def another_version(content: Content) -> None:
     """As a later Revisit would hand it in: version 99 of a metric, under a protocol and with scores of its own."""
     tag, id = "corrected:99999999", "camera_standstill"

@@ -65,8 +65,8 @@ class Clip:
     fps: float | None = None  # for folders of frames, which carry no clock
     start: int = 0
     count: int | None = None  # at most so many frames; None for all that follow
-    disturbed: str = ""  # a change no viewer would notice (`media.disturb`), to try how steady verdicts are
-    decoding: str = ""  # whose pixels, where a protocol does not take ours (`media.decodings`)
+    disturbed: str = ""  # a change no viewer would notice (`media.perturb`), to try how steady verdicts are
+    decoding: str = ""  # whose pixels, where a protocol does not take ours (`media.pixel_rules`)
     frames: InMemory | None = None  # in the place of a file; `path` is then only a name
 
 

@@ -1,4 +1,4 @@
-"""Libraries that only some need: imported where they are used."""
+"""Optional dependencies: libraries that are imported where they are used."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from revisit.core.errors import MissingPrerequisite
 
 
-def import_optional(module: str, extra: str = "annotate") -> Any:
-    """A module that only some need, or the command that brings it."""
+def import_optional(module: str, extra: str) -> Any:
+    """A module of an optional dependency, or the command that installs the `extra` which brings it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:

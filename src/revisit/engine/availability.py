@@ -59,11 +59,11 @@ def observed_by_sets_text(plan: PlanFile) -> str:
     sets: dict[str, None] = {}
     lacks: dict[str, None] = {}
     for id, maker in plan["made_by"].items():
-        mine = facts.get(id)
-        if mine is None or mine["own"]:  # of a plan from before, the set that was asked for
+        observers = facts.get(id)
+        if observers is None or observers["own"]:  # of a plan from before, the set that was asked for
             sets[maker["set"]] = None
-        if mine is not None:
-            lacks.update(dict.fromkeys(mine["lacking"]))
+        if observers is not None:
+            lacks.update(dict.fromkeys(observers["lacking"]))
     if not sets:
         return LITE
     return " + ".join(sets) + (f" without {join_names(list(lacks), NAMED)}" if lacks else "")

@@ -206,10 +206,10 @@ def mark_and_add_truth_cases(cases: Sequence[Case], ceilings: Sequence[Case] = (
         replace(case, truth=True) if case.reference is None and _path_and_frame_range(case.clip) in references else case
         for case in cases
     ]
-    there = {_path_and_frame_range(case.clip) for case in marked if case.truth}
+    of_truths = {_path_and_frame_range(case.clip) for case in marked if case.truth}
     truths: dict[tuple[object, ...], Case] = {}
     for case in marked:
-        if case.reference is not None and _path_and_frame_range(case.reference) not in there:
+        if case.reference is not None and _path_and_frame_range(case.reference) not in of_truths:
             truths.setdefault(_path_and_frame_range(case.reference), _reference_as_truth_case(case))
     used_ids = {case.id for case in marked}
     for stretch, case in truths.items():  # a sample may have several references, each with an id of its own

@@ -29,7 +29,7 @@ class ObserverSet:
     id: str
     roles: Mapping[str, Observer]
     judge: Details | None = None  # everything its answers depend on; None where there is no judge
-    decoding: str = ""  # of the protocol (`media.decodings`); empty for our own rules
+    decoding: str = ""  # of the protocol (`media.pixel_rules`); empty for our own rules
 
     def parameters_and_facts_of(self, observer: Observer, chosen: Parameters) -> tuple[Details, ObserverEntry]:
         """Parameters and facts of one of these observers, worked out once for all clips."""

@@ -124,7 +124,7 @@ def _refuse_options_that_change_clips(
         for one in (old, new)
     )
     raise UsageError(
-        f"{out} holds a run with {was}, and this call has {now}: {' and '.join(effects)}; give the former to go on "
+        f"{out} holds a run with {was}, and this call has {now}: {' and '.join(effects)}; use the former to go on "
         "with that run, choose another --out to keep both, or --fresh to replace it"
     )
 

@@ -38,7 +38,7 @@ class Address(NamedTuple):
 
     path: str
     key: bytes
-    told: str = ""  # on what the host runs the networks, in words
+    device: str = ""  # on what the host runs the networks, in words
 
 
 class FrameRow(NamedTuple):
@@ -76,7 +76,7 @@ class HostConnection:
     """A worker's connection to the host."""
 
     def __init__(self, address: Address) -> None:
-        self.address, self.device = address, address.told
+        self.address, self.device = address, address.device
         self.folder = MEMORY if os.access(MEMORY, os.W_OK) else None  # None: that of temporary files
         self.numbers = itertools.count()
         self.patience = PATIENCE

@@ -62,6 +62,7 @@ from revisit.results.file_types import Details
 DARK = (240, 320)  # height and width of the frame that observers are shown to load their networks
 SWITCH = 0.0005  # seconds that a thread which receives may keep those that compute waiting
 AHEAD = 4  # batches at a time: short ones are on their way to the GPU while a long one is computed
+TOO_LARGE = object()  # stands for the evidence of a batch that did not fit, and is tried again in parts
 
 
 def run_network_host(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = ()) -> None:
@@ -299,7 +300,7 @@ class Host:
         self.at_work.remove(q)
         spent = end - max(start, self.done)  # batches overlap
         self.done = end
-        if result is None:
+        if result is TOO_LARGE:
             q.put_back(batch)
             return
         total = sum(len(rows) for _, _, rows in batch)
@@ -325,7 +326,7 @@ class Host:
             self.memory.release_bytes(chunk.bytes)
 
     def _run_observer_on_batch(self, q: Queue, batch_entries: Sequence[Entry]) -> Any:
-        """What the observer makes of a batch; None for one that did not fit, which is tried again in parts."""
+        """What the observer makes of a batch, or TOO_LARGE."""
         import torch
 
         def select_rows(rows: list[int], pictures: Any) -> Any:
@@ -363,7 +364,7 @@ class Host:
                     "the GPU has too little free memory for a single frame; close other programs, or pass --device cpu"
                 ) from error
             q.most, q.measured = max(1, min(q.most, len(described)) // 2), True
-            return None
+            return TOO_LARGE
         if self.gpu and not q.measured:
             q.measured = True
             used_by_row = max((torch.cuda.max_memory_allocated() - before) / len(described), 1)
@@ -379,11 +380,11 @@ class Host:
             record = None
             started = time.perf_counter()
             if key not in clip.failed:
-                parts = sorted(clip.parts[key], key=lambda part: part[:2])  # batches that overlap may end in any order
                 try:
                     if key in clip.watchers:
                         record = clip.watchers[key].finish()
-                    else:
+                    else:  # batches that overlap may end in any order
+                        parts = sorted(clip.parts[key], key=lambda part: part[:2])
                         record = concatenate_evidence([rows for _, _, rows in parts])
                 except Exception as error:  # as above
                     clip.failed[key] = f"{task.observer} failed: {error_sentence(error)}"

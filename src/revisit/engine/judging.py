@@ -90,7 +90,8 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
 
         Gives back the keys of evidence that is there, or that cannot be made, by now.
         """
-        due = [key for key in self.todo if key in (self.cache if picture_keys is None else picture_keys)]
+        ready = self.cache if picture_keys is None else picture_keys
+        due = [key for key in self.todo if key in ready]
         for shown in due:
             for task in self.todo.pop(shown):
                 if shown in self.cache:

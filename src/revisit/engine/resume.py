@@ -34,6 +34,9 @@ from revisit.results.record_files import (
     write_json_rows,
 )
 
+REQUIRED_OF_PLAN = {  # keys without which a plan.json cannot be gone on with
+    "suite", "protocol", "align", "partial", "total_cases", "metrics", "gates", "made_by", "cases", "rejected",
+}  # fmt: skip
 FailedAnswers = Mapping[tuple[str, str], RecordLine]  # by case and question
 RUN_FILES = (
     "run.json",
@@ -149,17 +152,17 @@ def _fill_in_open_questions(resumed: ResumedRun, *, remember: bool) -> None:
     questions = [[check.id, plan.protocol_with_hash(check), ids_by_check[check.id]] for check in plan.checks]
     basis = digest([SCHEMA, questions], 40)
     cases = content.get("cases") if content.get("basis") == basis else None
-    known = cases if isinstance(cases, dict) else {}
+    settled_before = cases if isinstance(cases, dict) else {}
     settled = {}
     for case in plan.cases:
         sha256 = hashlib.sha256(plan.encode_answer_dependencies(case))
         sha256.update(resumed.lines.digest_of_case_lines(case.id).encode())
         stamp = sha256.hexdigest()
-        is_settled = known.get(case.id) == stamp
+        is_settled = settled_before.get(case.id) == stamp
         resumed.questions[case.id] = [] if is_settled else resumed.unanswered_checks(case, resumed.failed)
         if not resumed.questions[case.id]:
             settled[case.id] = stamp
-    if remember and settled != known:
+    if remember and settled != settled_before:
         write_json_rows(path, {"basis": basis, "cases": settled})
 
 
@@ -186,7 +189,7 @@ def _read_compatible_earlier_plan(out: Path, plan: Plan, present: Collection[str
     if not path.is_file():
         return None
     earlier = cast(PlanFile, dict(read_json_object_or_empty(path)))
-    if not {"suite", "protocol", "align", "cases", "rejected"} <= earlier.keys():
+    if not earlier.keys() >= REQUIRED_OF_PLAN:
         raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
     for name, theirs, mine in (
         ("suite", earlier["suite"], plan.suite.id),

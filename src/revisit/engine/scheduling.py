@@ -48,7 +48,7 @@ class SharedWork:
         self._of_case: dict[str, WorkUnit] = {}
         self._lacks: dict[str, tuple[Case, set[str]]] = {}  # case -> evidence it waits for
         self._waiting: dict[str, list[str]] = {}  # evidence -> cases
-        self._told: set[str] = set()  # evidence that was made or given up
+        self._settled_keys: set[str] = set()  # evidence that was made or given up
         self._busy = True
 
     def claim_jobs(self) -> Iterator[ObservingJob] | None:
@@ -70,7 +70,7 @@ class SharedWork:
 
     def score_unblocked_cases(self, keys: Collection[str]) -> None:
         """Score the cases that waited for this evidence, made or given up, and for nothing else."""
-        self._told.update(keys)
+        self._settled_keys.update(keys)
         for key in keys:
             for id in self._waiting.pop(key, ()):
                 case, lacks = self._lacks[id]
@@ -123,7 +123,7 @@ class SharedWork:
             if not unit.to_come:
                 self.claims.release(unit.names)
             for case in cases:
-                lacks = self.resumed.needed_evidence_keys_of_case(case) & missing - self._told
+                lacks = self.resumed.needed_evidence_keys_of_case(case) & missing - self._settled_keys
                 if not lacks:
                     self.record(case)
                     continue

@@ -48,9 +48,9 @@ class SharedEvidence:
 
     def upload(self, key: str, path: Path) -> None:
         """Hand a file on, whole or not at all."""
-        there = self._remote_path(key)
-        self.files.makedirs(there.rpartition("/")[0], exist_ok=True)
-        self.files.pipe_file(there, path.read_bytes())
+        remote_path = self._remote_path(key)
+        self.files.makedirs(remote_path.rpartition("/")[0], exist_ok=True)
+        self.files.pipe_file(remote_path, path.read_bytes())
         self._known.add(key)
 
     def download(self, key: str, path: Path) -> bool:

@@ -177,7 +177,7 @@ def _start_network_hosts(
         devices = host_devices()[:workers] if tasks else []
         hosts = [stack.enter_context(_host(context, device, tasks, children)) for device in devices]
         by_mistake = settings.process_of_networks() == "auto" and all(
-            host.address.told.startswith("cpu") for host in hosts
+            host.address.device.startswith("cpu") for host in hosts
         )
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
 
@@ -218,7 +218,7 @@ def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: se
                 raise RevisitError("the process that runs the networks did not start; try --device cpu") from None
             if isinstance(answer, UsageError):
                 raise answer
-            host.address = host.address._replace(told=answer)
+            host.address = host.address._replace(device=answer)
             yield host
         finally:
             host.connection.close()

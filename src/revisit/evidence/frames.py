@@ -27,6 +27,11 @@ class FrameFacts:
     height: int
     fps: float
 
+    @property
+    def frame_count(self) -> int:
+        """How many frames the clip has; 0 where none was looked at."""
+        return int(self.index[-1]) + 1 if len(self.index) else 0
+
     def repeats(self) -> np.ndarray:
         """(N,) whether a frame is an exact copy of the one before it."""
         return np.r_[False, (self.digest[1:] == self.digest[:-1]).all(axis=1)] if len(self.index) else np.zeros(0, bool)

@@ -299,7 +299,8 @@ def _parse_move(text: str, step: str) -> Move:
         opposite = next(other for other in directions if other != direction)
         return Move(kind, opposite if amount < 0 else direction, abs(amount))
     if kind in SIGNED or not 0 < amount <= FARTHEST:
-        unit = f"a positive {f'number of {UNITS[kind]}' if kind in UNITS else 'share of 1'}"
-        unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}" if kind in SIGNED else unit
+        unit = f"a positive number of {UNITS[kind]}" if kind in UNITS else "a positive share of 1"
+        if kind in SIGNED:
+            unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}"
         raise UsageError(f"camera step {step[:60]!r} moves by {fields[1][:60]!r}; give {unit}")
     return Move(kind, direction, amount)

@@ -10,7 +10,7 @@ and its unit matter. docs/poses.md describes each convention and file format.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -87,13 +87,19 @@ class Trajectory:
         return replace(self, c2w=self.c2w[index], times=self.times[index], intrinsics=intrinsics)
 
 
-def make_trajectory(c2w: np.ndarray, times: np.ndarray | None = None, **facts: Any) -> Trajectory:
-    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1.
-
-    `facts` are its unit of time, its scale, its intrinsics and their unit.
-    """
+def make_trajectory(
+    c2w: np.ndarray,
+    times: np.ndarray | None = None,
+    *,
+    time_unit: TimeUnit = "frames",
+    scale: Scale = "unknown",
+    intrinsics: np.ndarray | None = None,
+    intrinsics_unit: PixelUnit = "pixels",
+) -> Trajectory:
+    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1."""
     poses = to_4x4_poses(c2w)
-    return Trajectory(poses, np.arange(len(poses)) if times is None else times, **facts)
+    times = np.arange(len(poses)) if times is None else times
+    return Trajectory(poses, times, time_unit, scale, intrinsics, intrinsics_unit)
 
 
 def to_4x4_poses(poses: np.ndarray) -> np.ndarray:
@@ -225,14 +231,15 @@ def resample(path: Trajectory, times: np.ndarray) -> Trajectory:
     after = np.minimum(after, len(path) - 1)
     span = path.times[after] - path.times[before]
     share = np.divide(targets - path.times[before], span, out=np.zeros_like(targets), where=span > 0)
-    weight = share[:, None, None]
-    c2w, intrinsics = (
-        None if matrices is None else (1 - weight) * matrices[before] + weight * matrices[after]
-        for matrices in (path.c2w, path.intrinsics)
-    )
-    assert c2w is not None
+
+    def interpolate(matrices: np.ndarray) -> np.ndarray:
+        weight = share[:, None, None]
+        return (1 - weight) * matrices[before] + weight * matrices[after]
+
+    c2w = interpolate(path.c2w)
     for k, (i, j, t) in enumerate(zip(before, after, share, strict=True)):
         c2w[k, :3, :3] = slerp(path.rotations[i], path.rotations[j], t)
+    intrinsics = None if path.intrinsics is None else interpolate(path.intrinsics)
     return replace(path, c2w=c2w, times=targets, intrinsics=intrinsics)
 
 

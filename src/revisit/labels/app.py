@@ -57,7 +57,7 @@ class RaterPages:
 
     def make_application(self) -> Any:
         """The application, for any server."""
-        import_optional("starlette")
+        import_optional("starlette", "annotate")
         from starlette.applications import Starlette
         from starlette.routing import Route
 

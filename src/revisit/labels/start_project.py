@@ -82,7 +82,8 @@ def open_and_serve_project(
 
     `warned` hears of clips that cannot be shown.
     """
-    import_optional("starlette"), import_optional("uvicorn")
+    for module in ("starlette", "uvicorn"):
+        import_optional(module, "annotate")
     require_token_if_public(where, token)
     token = token or secrets.token_urlsafe(24)
     project = open_or_make_project(request, progress, warned)

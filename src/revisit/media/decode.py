@@ -132,7 +132,6 @@ class ClipStream(AbstractContextManager["ClipStream"]):
             with open_regular_file(clip.path) as file:
                 _require_size_within_limit(os.fstat(file.fileno()).st_size, self._limits)
                 demuxer = detect_demuxer(file)
-
                 # FFmpeg does not know animated WebP; OpenCV's libwebp does.
                 decoding = ANIMATION if demuxer == ANIMATION else clip.decoding
                 self._worker = DecoderProcess(self._limits, file.fileno(), decoding)

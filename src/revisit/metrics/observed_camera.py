@@ -18,8 +18,9 @@ def derive_observed_camera(track: PoseTrack | None, path: CameraPath | None) -> 
     """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
     if track is not None:
         turns, centres = track.c2w[:, :3, :3], track.c2w[:, :3, 3]
-        odometry = ODOMETRY in track.source  # kept in a file, it still knows no ways
-        return ObservedCamera(track.frame, turns, None if odometry else centres, ODOMETRY if odometry else track.source)
+        if ODOMETRY in track.source:  # kept in a file, it still knows no ways
+            return ObservedCamera(track.frame, turns, None, ODOMETRY)
+        return ObservedCamera(track.frame, turns, centres, track.source)
     if path is None:
         return Unscored(
             "no_camera", "no pose file was given, and the observer set has no observer that tracks the camera"

@@ -49,7 +49,7 @@ def derive_requested_camera(case: Case, frames: FrameFacts, track: TruePoseTrack
 
     A file may hold a pose for every few frames only; the path between them is interpolated.
     """
-    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    count = frames.frame_count
     if count < 2:
         return Unscored("too_short", f"a path needs at least two frames; the clip has {count}")
     if track is None or len(track.c2w) < 2:

@@ -113,11 +113,12 @@ class Lpips(nn.Module):
         the next that is compared with it.
         """
         if a.device.type == "cpu":
-            features = (
-                [self._unit_features_by_openvino(one, keep=keep) for one, keep in ((x, False), (y, True))]
-                for x, y in zip(a.split(1), b.split(1), strict=True)
-            )
-            return torch.cat([self._weighted_feature_distance(*pair) for pair in features])
+            distances = []
+            for x, y in zip(a.split(1), b.split(1), strict=True):
+                features = self._unit_features_by_openvino(x, keep=False)
+                true_features = self._unit_features_by_openvino(y, keep=True)
+                distances.append(self._weighted_feature_distance(features, true_features))
+            return torch.cat(distances)
         convolutions = sum(isinstance(layer, Conv) for layers in self.table for layer in layers)
         few = max(1, PIXELS * ON_GPU[convolutions] // (a.shape[-1] * a.shape[-2]))
         if len(a) > few:

@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from revisit.core import ClipInfo, FrameStream, Sampling, observer
+from revisit.core import ClipInfo, FrameStream, MediaError, Sampling, observer
 from revisit.evidence.judged import JudgeFrames
 from revisit.observers.rows import columns_of_rows
 
@@ -41,7 +41,8 @@ def judge_frames(
         _, jpeg = cv2.imencode(".jpg", picture[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
         frames_hash.update(f"{frame.index} {frame.time:.4f} {frame.digest}\n".encode())
         rows.append((frame.index, frame.time, jpeg.ravel()))
-
+    if not rows:
+        raise MediaError("none of the clip's frames are to be shown; ask for one or more")
     index, time, pictures = columns_of_rows(rows, 3)
     return JudgeFrames(
         index=np.array(index, dtype=np.int64),

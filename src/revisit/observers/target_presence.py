@@ -53,7 +53,6 @@ def target_looks(clip: ClipInfo, target: Target) -> FrameStream:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
     frames = yield from collect_shrunk_frames()
     best_windows, search = best_windows_and_search(frames, target.box)
-
     close_ups = CloseUps(frames[0].rgb, np.array(target.box), search.null_boxes)
     rows = []
     for frame, window in zip(frames, best_windows, strict=True):

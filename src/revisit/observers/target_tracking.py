@@ -316,7 +316,6 @@ class TargetSearch:
         self.size = np.array([box[2] - box[0], box[3] - box[1]])
         self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
         self.frozen = False
-
         self._standing: dict[tuple[int, ...], float] = {}  # of the present frame
         self.remembered = -np.inf
         self.settled, self.travelled = self.start, 0.0  # where the surroundings were last seen around the target
@@ -325,7 +324,6 @@ class TargetSearch:
         fitting = TARGET_PX / max(float(np.sqrt(width * height)), 1e-6) * long_side
         self.side = float(np.clip(fitting, 100, LONG_SIDE))  # of the picture in which the target has its first size
         self.sizes = [size for size in SIZES if self.side / size <= 1.05 * LONG_SIDE]
-
         per_cell = self.side / long_side / CELL
         columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
         self.weight = cosine_centre_weights(rows, columns)
@@ -350,7 +348,7 @@ class TargetSearch:
         import cv2
 
         views = []
-        picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `fitted` would make of every size
+        picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `resize_to_whole_cells` would make of every size
         for size in self.sizes:  # each smaller picture is made from the one before
             picture = resize_to_whole_cells(picture, self.side / size)
             views.append(CellView(self.whiten(describe_cells(picture)), self.ring))

@@ -71,7 +71,7 @@ def load_clip_clock(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock 
     facts: FrameFacts | None = load_evidence_or_none("frame_facts", evidence, cache)
     if facts is None or not len(facts.index):
         return None
-    return _make_clock(int(facts.index[-1]) + 1, float(facts.fps), int(facts.width), int(facts.height))
+    return _make_clock(facts.frame_count, float(facts.fps), int(facts.width), int(facts.height))
 
 
 @lru_cache(maxsize=4096)

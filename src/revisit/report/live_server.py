@@ -125,7 +125,7 @@ _playable_file = lru_cache(maxsize=4096)(playable_file)
 
 def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
     """The server of these runs; `copies` is a folder for what browsers cannot play as it is."""
-    import_optional("starlette")
+    import_optional("starlette", "annotate")
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response

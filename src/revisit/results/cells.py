@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -141,8 +140,11 @@ def interval_hides_rare_failures(
 
 def clamp_interval(interval: Interval, limits: Limits) -> Interval:
     """The interval, cut off at the limits."""
-    low, high = -math.inf if limits[0] is None else limits[0], math.inf if limits[1] is None else limits[1]
-    return max(interval[0], low), min(interval[1], high)
+    low, high = limits
+    return (
+        interval[0] if low is None else max(interval[0], low),
+        interval[1] if high is None else min(interval[1], high),
+    )
 
 
 def range_limits_of_metric(metric: str) -> Limits:

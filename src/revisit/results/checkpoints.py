@@ -159,12 +159,12 @@ def choose_checkpoints(
             name: len(p.results.scores(metric)) / max(len(p.results.records_for(metric)), 1)
             for name, p in zip(names, points, strict=True)
         }
-        there = {name: mine for name, mine in scores.items() if mine}  # early ones may have no score at all
-        ranking = rank_models(there, scenes, higher)
+        scored = {name: mine for name, mine in scores.items() if mine}  # early ones may have no score at all
+        ranking = rank_models(scored, scenes, higher)
         if ranking.pairs:
-            looks = compare_with_best_so_far(list(there.values()), scenes, higher)
-            own_shares, without = tuple(shares[name] for name in there), tuple(n for n in names if n not in there)
-            choices.append(CheckpointChoice(metric, metric, tuple(there), ranking, own_shares, looks, without))
+            looks = compare_with_best_so_far(list(scored.values()), scenes, higher)
+            own_shares, without = tuple(shares[name] for name in scored), tuple(n for n in names if n not in scored)
+            choices.append(CheckpointChoice(metric, metric, tuple(scored), ranking, own_shares, looks, without))
         if len({*shares.values()}) > 1:
             posed: dict[str, dict[Hashable, float]] = {
                 name: {clip: float(clip in mine) for clip in scenes} for name, mine in scores.items()

@@ -378,8 +378,8 @@ class Coverage:
 def compare_coverage(first: Contender, second: Contender) -> Coverage:
     """Compare how many clips two sides delivered, on how many the camera left and came back, and how many collapse."""
     sides = first.results, second.results
-    there = {clip_key_without_seed(case) for case in sides[1].readable.cases}
-    absent = [case for case in sides[0].readable.cases if clip_key_without_seed(case) not in there]
+    clips_of_second = {clip_key_without_seed(case) for case in sides[1].readable.cases}
+    absent = [case for case in sides[0].readable.cases if clip_key_without_seed(case) not in clips_of_second]
     coverage = Coverage(
         first.name,
         second.name,

@@ -211,8 +211,8 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
     )
     if not part.entries:
         parts = sorted({name for case in run.results.cases for name in (case.subset, case.condition)} - {""})
-        known = f"its parts are {', '.join(parts)}" if parts else "it has no parts"
-        raise UsageError(f"{run.name} has no clips in {subset!r}; {known}")
+        choice = f"its parts are {', '.join(parts)}" if parts else "it has no parts"
+        raise UsageError(f"{run.name} has no clips in {subset!r}; {choice}")
     columns = tuple(
         column
         for column in board_columns_of_run(run, named_columns)
@@ -251,8 +251,8 @@ def truth_digests(
     plan: PlanFile, part: Results, key: Callable[[Case], ClipKey] = clip_key_without_seed
 ) -> dict[ClipKey, str]:
     """Clip -> digests of the true videos that it is compared with, by which a board knows its dataset."""
-    here = {case.id for case in part.cases}
-    entries = [case for case in plan["cases"] if case["id"] in here]
+    ids = {case.id for case in part.cases}
+    entries = [case for case in plan["cases"] if case["id"] in ids]
     digests = reference_digests((case for case in entries if case.get("reference_digest") != case.get("digest")), key)
     return {name: " ".join(sorted(several)) for name, several in digests.items()}
 

@@ -24,7 +24,9 @@ from revisit.stats.power import MANY, clusters_needed
 
 QUESTION_KEYS = {"ask", "metrics", "memory", "gate"}  # of an entry of `questions` in a suite's card
 NO_DIFFERENCE = "no difference is in sight"
-REMEDIES = {"no_target": "`revisit annotate RUN --task marks` draws its box"}  # by the reason why there is no answer
+# By the kind of reason why there is no answer: what no clip has, and what helps.
+NOT_GIVEN = {"no_target": "no target was given", "no_reference": "no reference video was given"}
+REMEDIES = {"no_target": "`revisit annotate RUN --task marks` draws its box"}
 MOST_FURTHER = 3  # models whose wins are told beside those of the first
 
 
@@ -400,22 +402,25 @@ def _unanswered_reason_text(results: Results, question: SuiteQuestion) -> str:
     for id in question.metrics:
         reason = results.lacking(id)
         if reason is not None:
-            sentence = reason.sentence.replace(" for this case", "")  # it holds for all of them
-            return "; ".join(filter(None, [f"not asked: {sentence}", REMEDIES.get(reason.kind, "")]))
+            return _not_asked_text(reason.kind, NOT_GIVEN.get(reason.kind, reason.sentence))
     records = next((records for id in question.metrics if (records := results.records_for(id))), None)
     if records is None:
         return "not asked"
     # What was not given comes first: a gate that closed on some clips must not hide it.
     reasons = Counter(record.reason.kind for record in records if record.reason is not None)
     if "no_target" in reasons and not any(case.target or case.target_name for case in results.cases):
-        return f"not asked: no target was given; {REMEDIES['no_target']}"
+        return _not_asked_text("no_target", NOT_GIVEN["no_target"])
     if "no_reference" in reasons and not any(case.reference for case in results.cases):
-        return "not asked: no reference video was given"
+        return _not_asked_text("no_reference", NOT_GIVEN["no_reference"])
     kinds = sorted(reasons, key=lambda kind: (not (kind in KINDS and KINDS[kind].lacking), -reasons[kind], kind))
     counts = [f"{display.reason_title(kind)} on {reasons[kind]}" for kind in kinds]
     counts[:1] = [f"{text} of {count_and_noun(len(records), 'clip')}" for text in counts[:1]]
     why = f"no clip could be scored: {', '.join(counts)}" if counts else "no clip could be scored"
     return "; ".join([why, *(REMEDIES[kind] for kind in kinds if kind in REMEDIES)])
+
+
+def _not_asked_text(kind: str, why: str) -> str:
+    return "; ".join(filter(None, [f"not asked: {why}", REMEDIES.get(kind, "")]))
 
 
 def _truth_cell(results: Results, metric: str) -> Cell | None:

@@ -63,8 +63,8 @@ class CellsByName(dict[Any, Cell]):
         self.by = by
 
     def __missing__(self, name: object) -> Cell:
-        there = join_names([str(value) for value in self]) if self else "none: no clip is left"
-        raise KeyError(f"no clip here has {self.by} {name!r}; there is {there}")
+        names = join_names([str(value) for value in self]) if self else "none: no clip is left"
+        raise KeyError(f"no clip here has {self.by} {name!r}; there is {names}")
 
 
 class Results(ClipAnswers):
@@ -316,14 +316,15 @@ class Results(ClipAnswers):
             Ids of metrics -> a sentence on them.
         """
         failed = {id: [one for one in self._column_for_question(id).records if one.failed] for id in self.metrics}
-        alike = group_items(filter(failed.get, failed), lambda id: tuple(record.case.id for record in failed[id]))
+        failing = [id for id, records in failed.items() if records]
+        alike = group_items(failing, lambda id: tuple(record.case.id for record in failed[id]))
         sentences = {}
         for cases, metrics in alike.items():
             clips = f"{len(cases)} of {count_and_noun(len(self.cases), 'clip')}"
             count = "counts" if len(cases) == 1 else "count"
             first = failed[metrics[0]][0].sentence
-            failing = f"{join_names(metrics)} failed on {clips}, which {count} in no mean"
-            sentences[tuple(metrics)] = f"{failing}; the first: {first}"
+            failure = f"{join_names(metrics)} failed on {clips}, which {count} in no mean"
+            sentences[tuple(metrics)] = f"{failure}; the first: {first}"
         return sentences
 
     def warn_of_failures(self, stacklevel: int = 2) -> None:
@@ -348,10 +349,11 @@ class Results(ClipAnswers):
         dict
             Gate -> finding -> number of clips.
         """
-        found = {
-            gate: [one.label for one in self.records_for(gate) if one.status in GATE_STATES] for gate in self.gates
+        counts = {
+            gate: Counter(one.label for one in self.records_for(gate) if one.status in GATE_STATES)
+            for gate in self.gates
         }
-        return {gate: dict(sorted(Counter(found[gate]).items())) for gate in sorted(found) if found[gate]}
+        return {gate: dict(sorted(counts[gate].items())) for gate in sorted(counts) if counts[gate]}
 
     # For other tools
 

@@ -198,8 +198,12 @@ def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     for name, part in parts.items():
         if part.entries:
             missing = sum(entry.missing for entry in part.rejected)
-            found = {"expected": len(part.entries), "found": len(part.cases)}
-            counts_by_part[name] = {**found, "missing": missing, "refused": len(part.rejected) - missing}
+            counts_by_part[name] = {
+                "expected": len(part.entries),
+                "found": len(part.cases),
+                "missing": missing,
+                "refused": len(part.rejected) - missing,
+            }
     return counts_by_part
 
 

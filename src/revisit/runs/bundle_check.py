@@ -85,10 +85,10 @@ class _Check:
         results = self.bundle.results
         with TemporaryDirectory(prefix="revisit-") as folder, zipfile.ZipFile(self.bundle.path) as archive:
             cache = EvidenceCache(Path(folder))
-            there = set(archive.namelist())
+            members = set(archive.namelist())
             for case in (*results.cases, *results.truths):
                 for key in set(self.entries[case.id]["evidence"].values()):
-                    if (name := f"evidence/{key}.npz") in there:
+                    if (name := f"evidence/{key}.npz") in members:
                         target = cache.path(key)
                         target.parent.mkdir(parents=True, exist_ok=True)
                         target.write_bytes(archive.read(name))
@@ -115,7 +115,7 @@ class _Check:
         return {id: list(answered[id]) for id in self.entries}
 
     def _check_plan(self, questions: Mapping[str, list[str]]) -> None:
-        """Look what is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
+        """Report what is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
         plan, promises = self.bundle.plan, self.bundle.promises
         ids = Counter(entry["id"] for entry in (*plan["cases"], *plan["rejected"]))
         self.problems += [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
@@ -161,8 +161,8 @@ class _Check:
         tags_and_kinds = {id: (self.planned.protocol_tags[id], kinds[id]) for id in installed}
         # Addresses once left out the target of a case, and still do where evidence was made of it.
         keys = [compute_answer_keys(case, evidence, tags_and_kinds, reading) for reading in ((), installed)]
-        made = {kind for id in installed for kind in kinds[id]}
-        strange = {kind for kind in made if self._evidence_is_of_other_clip(entry, case, kind)}
+        all_kinds = {kind for id in installed for kind in kinds[id]}
+        strange = {kind for kind in all_kinds if self._evidence_is_of_other_clip(entry, case, kind)}
         for id, line in lines.items():
             if (claim := self._wrong_claim_text(id, line, case)) is not None:
                 self.problems.append(f"{case.id}: {claim}")

@@ -24,7 +24,7 @@ from typing import Any
 
 from revisit.core import Case, MediaError, Rejected, RevisitError, UsageError, digest
 from revisit.core.cases import case_id
-from revisit.core.text import parse_json
+from revisit.core.text import join_names, parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.resume import hash_of_metrics_and_gates
 from revisit.engine.run import way_to_make_evidence_again
@@ -44,6 +44,8 @@ LARGEST = 4 << 30  # bytes of all files together
 MOST_FILES = 200_000
 NAMES = re.compile(r"(plan|planned|run)\.json|records\.jsonl|evidence/[0-9a-f]{8,64}\.npz")
 PRIVATE = ("host", "executable")
+PLANNED = ("questions", "asked", "rejected", "files")  # what planned.json has
+PROTOCOL = ("parameters", "observers", "judge")  # what a check needs of the protocol in run.json
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,8 @@ def write_bundle(run: Run, out: Path) -> Path:
     keys = sorted({key for case in plan["cases"] for key in case["evidence"].values()})
     failed = {case for (case, _), record in records.items() if record.failed}
     excused = {key for case in plan["cases"] if case["id"] in failed for key in case["evidence"].values()}
-    here = [key for key in keys if cache.verify_or_drop(key)]
-    lost = set(keys) - set(here) - excused  # what failed left no evidence, and is handed in as failed
+    present = [key for key in keys if cache.verify_or_drop(key)]
+    lost = set(keys) - set(present) - excused  # what failed left no evidence, and is handed in as failed
     if lost:
         raise UsageError(
             f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; "
@@ -135,7 +137,7 @@ def write_bundle(run: Run, out: Path) -> Path:
         ),
         "run.json": _json_bytes({name: value for name, value in facts.items() if name in public}),
         "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
-        **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
+        **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in present},
     }
     about = {
         "schema": SCHEMA, **bundle_summary(plan, facts), "revisit": facts["revisit"],
@@ -233,6 +235,10 @@ def read_bundle(path: Path) -> Bundle:
             if about["schema"] != WITHOUT_PLAN and "planned.json" not in names:
                 raise DamagedBundle(f"{path.name}: it lacks planned.json, which says what was to be answered")
             promises = None if about["schema"] == WITHOUT_PLAN else parse_json(archive.read("planned.json"))
+            lacking = [name for name in PROTOCOL if name not in run["protocol"]]
+            lacking += [name for name in PLANNED if promises is not None and name not in promises]
+            if lacking:
+                raise DamagedBundle(f"{path.name}: its run.json and planned.json do not say {join_names(lacking)}")
             lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
             for line in lines:
                 decode_line(line)  # a damaged one is told here

@@ -233,11 +233,11 @@ def protocol_difference_text(one: Side, other: Side, metric: str) -> str:
     metric = strip_held_suffix(metric)
     if one.facts["suite"] != other.facts["suite"]:
         return f"the suites differ ({one.facts['suite']} and {other.facts['suite']})"
-    mine, yours = (side.facts["protocol"]["metrics"].get(metric) for side in (one, other))
-    if mine is None or yours is None:
+    tag, other_tag = (side.facts["protocol"]["metrics"].get(metric) for side in (one, other))
+    if tag is None or other_tag is None:
         return "only one of the runs asked it"
     sentences = []
-    if mine.partition(":")[2] != yours.partition(":")[2]:
+    if tag.partition(":")[2] != other_tag.partition(":")[2]:
         sentences = _protocol_difference_sentences(one.facts["protocol"], other.facts["protocol"], metric) or [
             "the versions of its code differ"
         ]

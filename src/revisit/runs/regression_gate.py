@@ -131,6 +131,7 @@ def _most_frequent_reason_text(results: Results, metrics: Sequence[str]) -> str:
     """Why most clips have no score of memory: `test not posed on 9 of 9 clips`."""
     records = (record for id in metrics for record in results.records_for(id))
     clips = dict.fromkeys((record.reason.kind, record.case.id) for record in records if record.reason is not None)
-    for kind, count in Counter(kind for kind, _ in clips).most_common(1):
-        return f"{reason_title(kind)} on {count} of {count_and_noun(len(results.entries), 'clip')}"
-    return "not asked"
+    if not clips:
+        return "not asked"
+    ((kind, count),) = Counter(kind for kind, _ in clips).most_common(1)
+    return f"{reason_title(kind)} on {count} of {count_and_noun(len(results.entries), 'clip')}"

@@ -64,9 +64,10 @@ def paired_cohen_d(before: Sequence[float], after: Sequence[float]) -> dict[str,
     resamples = np.random.default_rng(0).integers(0, len(change), (RESAMPLES, len(change)))
     sizes = _standardised_mean_per_row(change[resamples])
     sizes = sizes[np.isfinite(sizes)]
-    ends = (size, *(np.quantile(sizes, [0.025, 0.975]) if len(sizes) else (size, size)))
-    bounded = map(float, ends) if math.isfinite(size) else (None, None, None)
-    return {**dict(zip(("size", "low", "high"), bounded, strict=True)), "difference": mean, "n": len(change)}
+    if not math.isfinite(size):
+        return {"size": None, "low": None, "high": None, "difference": mean, "n": len(change)}
+    low, high = np.quantile(sizes, [0.025, 0.975]) if len(sizes) else (size, size)
+    return {"size": float(size), "low": float(low), "high": float(high), "difference": mean, "n": len(change)}
 
 
 def _standardised_mean_per_row(change: np.ndarray) -> np.ndarray:

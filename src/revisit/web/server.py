@@ -189,7 +189,7 @@ def serve_until_interrupted(
     app: Application, where: ListenAddress, token: str = "", started: Callable[[str], None] = lambda address: None
 ) -> None:
     """Serve until interrupted; `started` is called with the address once requests are taken."""
-    uvicorn = import_optional("uvicorn")
+    uvicorn = import_optional("uvicorn", "annotate")
     require_token_if_public(where, token)
     listening = _open_listening_socket(where)
     host = f"[{where.host}]" if ":" in where.host else where.host

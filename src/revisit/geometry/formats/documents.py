@@ -68,13 +68,12 @@ def from_unreal_rows(rows: Sequence[Mapping[str, object]]) -> Trajectory:
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise InvalidPoses("there are no rows with poses; expected one object per frame with actor_pos and actor_rpy")
     who = "camera" if "camera_pos" in rows[0] else "actor"
-    units = {f"{who}_pos": "in centimetres", f"{who}_rpy": "with roll, pitch, yaw in degrees"}
-    position, angles = (
-        np.array([_parse_xyz(row, k, name, unit) for k, row in enumerate(rows)]) for name, unit in units.items()
-    )
-    numbers = enumerate(row.get("time", k) for k, row in enumerate(rows))
-    times = [_require_finite_number(number, f"row {k}: time", "a frame number") for k, number in numbers]
-    return make_trajectory(from_unreal(position, angles), np.array(times), scale="metres")
+    positions, angles, times = [], [], []
+    for k, row in enumerate(rows):
+        positions.append(_parse_xyz(row, k, f"{who}_pos", "in centimetres"))
+        angles.append(_parse_xyz(row, k, f"{who}_rpy", "with roll, pitch, yaw in degrees"))
+        times.append(_require_finite_number(row.get("time", k), f"row {k}: time", "a frame number"))
+    return make_trajectory(from_unreal(np.array(positions), np.array(angles)), np.array(times), scale="metres")
 
 
 def _parse_json_object(text: str) -> dict[str, Any]:

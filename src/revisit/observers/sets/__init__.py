@@ -83,8 +83,8 @@ def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
     roles = {role: OBSERVERS[observer_id] for role, observer_id in set_file.roles.items()}
     for role, observer in roles.items():
         if evidence_id(observer.makes) != role:
-            made = evidence_id(observer.makes)
-            raise UsageError(f"set {name}: the role {role!r} has the observer {observer.id}, which makes {made!r}")
+            kind = evidence_id(observer.makes)
+            raise UsageError(f"set {name}: the role {role!r} has the observer {observer.id}, which makes {kind!r}")
     for observer in OBSERVERS.values():
         if not {set_file.id, ANY_SET}.isdisjoint(observer.sets):
             roles.setdefault(evidence_id(observer.makes), observer)

@@ -77,7 +77,7 @@ def camera_interaction(
         return Unscored("unreadable", track.refused)
     if len(track.c2w) < 2:
         return Unscored("too_short", "a motion takes two poses")
-    count = int(frames.index[-1]) + 1 if len(frames.index) else len(track.c2w)
+    count = frames.frame_count or len(track.c2w)
     numbers, note = frame_numbers_of_poses(len(track.c2w), track.frame, count)
     depth = first_median_depth_or_one(track)
     facts: dict[str, object] = {

@@ -48,7 +48,7 @@ def frame_pairs_out_and_back(
 ) -> FoldPairs | Unscored:
     """Frames that see one view out and back; without poses, frames at equal times from both ends."""
     check_rule(rule)
-    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    count = frames.frame_count
     if count < 2:
         return Unscored("too_short", "a pair needs two frames")
     if track is None or track.refused or not len(track.c2w):

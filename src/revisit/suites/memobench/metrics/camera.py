@@ -84,7 +84,7 @@ def camera_controllability(
     if not np.allclose(camera.rotation @ np.swapaxes(camera.rotation, 1, 2), np.eye(3), atol=1e-3):
         raise InvalidEvidence("SeenCamera.rotation must hold rotation matrices: orthonormal, camera to world")
     rules.check_rule(rule)
-    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    count = frames.frame_count
     rows = np.flatnonzero(camera.index < count)
     if len(rows) < 2 or len(truth.c2w) < 2:
         return Unscored(

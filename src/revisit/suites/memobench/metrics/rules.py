@@ -50,7 +50,7 @@ def checked_clip_phases(case: Case, frames: FrameFacts) -> ClipPhases:
     if case.phases is None:
         raise NoScore("no_phases", "it was not given when the target leaves and returns")
     hidden, returned = case.phases
-    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    count = frames.frame_count
     if not 0 < hidden <= returned < count:
         raise NoScore(
             "mismatch",

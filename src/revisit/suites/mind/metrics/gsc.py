@@ -43,7 +43,7 @@ def register_return_metric(measure: Measure) -> Metric:
         if case.condition != MIRROR:
             return Unscored(DOES_NOT_APPLY)
         upstream = is_upstream_rule(rule)
-        count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+        count = frames.frame_count
         motion = float(departure.mse[len(departure.mse) // 2]) if len(departure.mse) else 0.0
         facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
         if count < 2:

@@ -39,7 +39,7 @@ def score_counted_frames(
     if case.condition == MIRROR:
         return Unscored(DOES_NOT_APPLY)
     true_frames = int(case.annotations["total_time"]) - int(case.annotations["mark_time"])
-    sample_frames = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    sample_frames = frames.frame_count
     compared = int((index < true_frames).sum())
     looked_at = compared if video_max_time is None else min(compared, video_max_time)
     count = count_scored_frames(looked_at, rule)
