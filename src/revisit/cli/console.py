@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import typer
+
+FIRST_WORD = 4.0  # seconds until a line says that the first clip is being observed
 
 
 def print_json(content: Any) -> None:
@@ -131,8 +134,20 @@ class ProgressLines:
         self.first = observed
         counts = f"{count_and_noun(cases, 'case')}, {count_and_noun(clips, 'clip')}"
         print_to_stderr(f"{counts}, {observed} already observed")
+        self.waiting = threading.Timer(FIRST_WORD, self._print_waiting_line)
+        self.waiting.daemon = True
+        if observed < clips:
+            self.waiting.start()
+
+    def _print_waiting_line(self) -> None:
+        """A word while the first clip takes its time, so that nobody takes the silence for a hang."""
+        if self.done == self.first:
+            print_to_stderr(
+                f"first clip: {time.monotonic() - self.started_at:.0f} s so far; the time left is known once it is done"
+            )
 
     def advance(self, what: str, failed: int) -> None:
+        self.waiting.cancel()
         self.done += 1
         now = time.monotonic()
         if now - self.printed_at < self.every and self.done < self.clips:
@@ -151,7 +166,7 @@ class ProgressLines:
             print_to_stderr(f"asked {count} of {total} lists of questions, {cost}")
 
     def finish(self) -> None:
-        """Every line is complete."""
+        self.waiting.cancel()
 
 
 class Counter:
