@@ -6,7 +6,7 @@ import os
 import resource
 import sqlite3
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -110,6 +110,7 @@ def test_a_full_disk_is_told_and_costs_no_answer(made: Project, small_disk: Any)
         assert [answer.item for answer in store.all_answers()] == [first]
         assert ann.post(f"/item/{second}", entered).status_code == 303
         assert sorted(answer.item for answer in store.all_answers()) == sorted([first, second])
+        assert len(store._query_rows("SELECT * FROM history", ())) == 2
     with sqlite3.connect(small_disk.folder / "labels.sqlite") as file:
         assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
@@ -126,20 +127,19 @@ def test_a_database_that_stops_within_a_request_is_told_and_costs_no_answer(
 ) -> None:
     store = Store(server.address, "faults")
     token = store.add_rater("ann")[1]
-    execute = store._execute
+    noted = store._note
     with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         ann = Person(address, f"/r/{token}")
         item, fields, page = ann.next("pairwise") or ("", {}, "")
         entered = {**fields, **pair_answers(page)}
 
-        def stopping(connection: Any, sql: str, values: Sequence[Any]) -> Any:
-            if sql.startswith("DELETE FROM drafts"):  # after the answer is written, before it is committed
-                server.stop()
-            return execute(connection, sql, values)
+        def stopping(*args: Any) -> None:  # after the answer is written, before it is committed
+            server.stop()
+            noted(*args)
 
-        monkeypatch.setattr(store, "_execute", stopping)
+        monkeypatch.setattr(store, "_note", stopping)
         assert "127.0.0.1" not in told(ann.post(f"/item/{item}", entered))  # nothing of the machine
-        monkeypatch.setattr(store, "_execute", execute)
+        monkeypatch.setattr(store, "_note", noted)
         told(ann.post(f"/item/{item}", entered))  # still gone
         told(ann.post(f"/draft/{item}", entered))
         told(ann.client.get("/work"), "cannot be shown")
@@ -149,6 +149,7 @@ def test_a_database_that_stops_within_a_request_is_told_and_costs_no_answer(
         assert store.all_answers() == []  # nothing of the broken transaction
         assert ann.post(f"/item/{item}", entered).status_code == 303
         assert [answer.item for answer in store.all_answers()] == [item]
+        assert len(store._query_rows("SELECT * FROM history", ())) == 1
 
 
 def test_links_that_were_made_before_the_disk_was_full_are_shown(made: Project, tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Store: raters and what they said, in SQLite (a file) or PostgreSQL (a connection string).
 
 An answer counts from the moment its transaction is on disk, and only then is it acknowledged; one rater has one answer
-to an item, so that sending a form twice cannot double it. SQLite writes ahead (WAL) and syncs with every commit.
-Connections are one per thread. A full disk, or a server that is gone, is `StoreUnavailable`: nothing of the transaction
-is kept, and the next request tries with a new connection.
+to an item, so that sending a form twice cannot double it. Every answer that was ever sent stays in `history`.
+SQLite writes ahead (WAL) and syncs with every commit. Connections are one per thread. A full disk, or a server that is
+gone, is `StoreUnavailable`: nothing of the transaction is kept, and the next request tries with a new connection.
 """
 
 from __future__ import annotations
@@ -135,9 +135,11 @@ class Store:
 
     def submit(self, answer: RaterAnswer) -> None:
         """Keep an answer; when this returns it is on disk. An earlier one of the same rater to the item is replaced."""
-        facts = {"seconds": answer.seconds, "swapped": int(answer.swapped), "at": _utc_now_text()}
+        now = _utc_now_text()
         with self._transaction() as run:
-            _upsert(run, "answers", answer.item, answer.rater, content=answer.content_json, **facts, stamp=time.time())
+            facts = {"seconds": answer.seconds, "swapped": int(answer.swapped), "at": now, "stamp": time.time()}
+            _upsert(run, "answers", answer.item, answer.rater, content=answer.content_json, **facts)
+            self._note(run, "submit", answer.item, answer.rater, answer.content_json, now)
             for table in ("drafts", "holds"):
                 run(f"DELETE FROM {table} WHERE item = ? AND rater = ?", (answer.item, answer.rater))
 
@@ -149,6 +151,7 @@ class Store:
                 return None
             item, content, _ = rows[0]
             run("DELETE FROM answers WHERE item = ? AND rater = ?", (item, rater))
+            self._note(run, "undo", item, rater, content, _utc_now_text())
             _upsert(run, "drafts", item, rater, content=content, stamp=time.time())
             _upsert(run, "holds", item, rater, since=time.time())
         return str(item)
@@ -211,6 +214,12 @@ class Store:
             connection.close()
 
     # Connections
+
+    def _note(self, run: Any, kind: str, item: str, rater: str, content: str, at: str) -> None:
+        run(
+            "INSERT INTO history (id, kind, item, rater, content, at) VALUES (?, ?, ?, ?, ?, ?)",
+            (secrets.token_hex(16), kind, item, rater, content, at),
+        )
 
     def _query_rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._raise_store_unavailable():
