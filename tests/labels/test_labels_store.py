@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
