@@ -31,6 +31,7 @@ from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
 from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
 from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
+from revisit.suites.folder.step_folders import find_step_numbers
 
 TARGETS = "targets.json"
 FolderEntry = Case | Rejected | Remark
@@ -90,6 +91,9 @@ class FolderReading:
         others = [model for model in reading.model_names if model not in real]
         if real and others and not self.truths and all(map(is_generic_word, others)):  # real beside fake or pred
             warnings.append(f"if {real[0]} is the truth, rename it to gt: as it is, it is ranked as a model")
+        steps = find_step_numbers(self.clips)
+        if steps and {model.rpartition("-")[2] for model in reading.model_names} <= {*steps}:
+            warnings.append(f"folders called {join_names(steps)} are read as steps of a training")
         if len(self.readings) > 1:
             warnings.append(self._other_readings_sentence())
         sentences = [self._counts_sentence(reading), self._example_sentence(reading), "; ".join(warnings)]
