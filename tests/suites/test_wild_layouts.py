@@ -406,6 +406,17 @@ def test_truth_elsewhere_is_found_by_the_names_of_scenes(tmp_path: Path, pool) -
         list(read(root, reference=str(tmp_path / "nowhere")))
 
 
+def test_the_only_truth_is_that_of_a_clip_that_is_named_alone_and_not_of_any_clip_of_a_manifest(
+    tmp_path: Path, pool
+) -> None:
+    root = build(tmp_path, {"wan/kitchen.mp4": ("wan", "kitchen", 0, None), "film/take.mp4": None}, pool)
+    remark, case = read(root / "wan/kitchen.mp4", reference=str(root / "film"))
+    assert case.reference == Clip(root / "film/take.mp4") and remark.sentence == "film has references of 1 of 1 clip"
+    (root / "manifest.jsonl").write_text('{"id": "kitchen", "model": "wan", "video": "wan/kitchen.mp4"}\n')
+    with pytest.raises(UsageError, match=r"no clip \(kitchen\) has the name of one in .*film \(take\)"):
+        list(read(root / "manifest.jsonl", reference=str(root / "film")))
+
+
 def test_a_clip_that_one_model_lacks_is_named_and_counted(tmp_path: Path, pool) -> None:
     rows = grid("{model}/{scene}.mp4", ["kitchen", "hall", "yard"], ["wan", "svc"])
     del rows["svc/yard.mp4"]
