@@ -146,9 +146,12 @@ def test_masks_are_read_for_clips_that_are_there_and_under_any_name(tmp_path, mo
     for name in ("one", "none"):
         encode_mp4(tmp_path / f"m/videos/case_{name}_combined.mp4", moving_frames(4), 8)
     read_masks, subject_target = [], wbench_read._subject_target
-    monkeypatch.setattr(
-        wbench_read, "_subject_target", lambda path, name: read_masks.append(path.name) or subject_target(path, name)
-    )
+
+    def noted_subject_target(path, name):
+        read_masks.append(path.name)
+        return subject_target(path, name)
+
+    monkeypatch.setattr(wbench_read, "_subject_target", noted_subject_target)
     cases = {one.sample: one for one in entries(tmp_path / "m", data=str(data)) if isinstance(one, Case)}
     assert sorted(read_masks) == ["case_none_mask.png", "case_one_mask.png"]
     assert cases["one"].target == Target("a cat", (0.25, 0.2, 0.75, 0.6)) and cases["none"].target is None
