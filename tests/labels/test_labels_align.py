@@ -219,6 +219,13 @@ def test_raters_who_guess_are_seen():
     assert known["r0"].gold_right is None and 0.35 < known["guesser"].left < 0.65
 
 
+def test_of_several_answers_of_a_rater_the_last_counts_also_where_it_is_none():
+    one, other = case("s0", "a"), case("s0", "b")
+    first = [vote(one, other, "a", rater) for rater in ("r0", "r1", "r2")]
+    row: Any = agreement_report([*first, vote(one, other, "b", "r1"), vote(one, other, CANNOT, "r2")]).rows[0]
+    assert (row.items, row.ratings, row.alike) == (1, 2, 0.0)
+
+
 def test_examples_are_in_no_figure():
     _, labels = study(2, 4)
     practice = [vote(case("s0", "a"), case("s0", "b"), "b", "r0", example=True, right="a") for _ in range(50)]

@@ -291,6 +291,10 @@ def test_a_recording_that_cannot_be_used_costs_itself_only(tmp_path: Path, revis
     assert len(list((tmp_path / "built").rglob("action.json"))) == 1
     said = revisit("build", "mind", folder, "--out", tmp_path / "late", "--mark", "0.99", *ASKED, check=2).stderr
     assert "with --mark 0.99 none of its 12 frames is left to predict" in said
+    (folder / "scenes.csv").write_text("title\nkitchen\n")
+    told = ("--scenes", folder / "scenes.csv", "--judge", "nowhere.yaml")
+    said = revisit("build", "mind", folder, "--out", tmp_path / "paid", *told, *ASKED, check=2).stderr
+    assert "scenes.csv: this is not a CSV file with the columns name, kind" in said, "read before a judge is asked"
 
 
 def test_poses_that_are_too_uncertain_are_told_in_a_sentence() -> None:

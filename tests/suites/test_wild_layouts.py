@@ -113,6 +113,27 @@ SECOND: dict[str, Layout] = {
         },
     },
     "steps below models": grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["step-500", "step-1000"]),
+    "one clip of each step below a model": {
+        f"wan/step_{n}/x.mp4": (f"step_{n}", "x", 0, None) for n in (1000, 2000)
+    },
+    "bare steps below two models": {
+        f"{model}/{n}/{scene}.mp4": (f"{model}-{n}", scene, 0, None)
+        for model in ("wan", "svc") for n in (500, 1000) for scene in ("kitchen", "hall")
+    },
+    "bare steps below two models, with truth beside": {
+        **{f"gt/{scene}.mp4": None for scene in ("kitchen", "hall")},
+        **{
+            f"{model}/{n}/{scene}.mp4": (f"{model}-{n}", scene, 0, f"gt/{scene}.mp4")
+            for model in ("wan", "svc") for n in (1000, 2000) for scene in ("kitchen", "hall")
+        },
+    },
+    "scenes by round numbers, with nothing else inside": {
+        f"wan/{n}/video.mp4": ("wan", f"{n}/video", 0, None) for n in (100, 200, 300)
+    },
+    "scenes by round numbers, with clips of their own": {
+        f"wan/{n}/{scene}.mp4": ("wan", f"{n}/{scene}", 0, None)
+        for n, scene in ((100, "kitchen"), (200, "hall"), (300, "yard"))
+    },
     "one model only, with truth beside": grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["wan"], "gt/{scene}.mp4"),
     "one model only, in a folder of samples": grid("samples/{scene}.mp4", ["kitchen", "hall"], ["clips"]),
     "checkpoints by bare numbers behind scenes: first frames tell": grid(
@@ -200,6 +221,21 @@ OPEN: dict[str, tuple[Layout, str]] = {
         {f"{name}.mp4": (name.split("/")[0], name.split("/")[1], 0, None) for name in ("park/a", "park/b", "beach/c")},
         "{scene}.mp4",
     ),
+    "bare steps below one model": (
+        {f"wan/{n}/{x}.mp4": (f"{n}", x, 0, None) for n in (0, 1000, 2000) for x in ("kitchen", "hall")},
+        "{model}/{scene}.mp4",
+    ),
+    "bare steps of one scene": (
+        {f"wan/{n}/x.mp4": (f"{n}", "x", 0, None) for n in (1000, 2000)},
+        "{model}/{scene}.mp4",
+    ),
+    **{
+        f"scenes below one model that are counted as {numbers[0]}": (
+            {f"wan/{n}/{x}.mp4": ("wan", f"{n}/{x}", 0, None) for n in numbers for x in ("left", "right")},
+            "wan/{model}/{scene}.mp4",
+        )
+        for numbers in (("1", "2"), ("001", "002"), ("0050", "0100"), ("100", "101"))
+    },
     "names within one folder": (
         {f"mine/{a}_{b}.mp4": ("mine", f"{a}_{b}", 0, None) for a in ("u", "v") for b in ("left", "right")},
         "mine/{scene}_{model}.mp4",
@@ -301,6 +337,7 @@ def test_where_two_readings_fit_the_other_one_is_named_and_can_be_had(name: str,
     assert other in [one.layout for one in others]
     told = understand_layout(root).summary_sentences[-1]
     assert "other readings fit" in told and f"--layout '{other}'" in told and f"--layout '{first.layout}'" in told
+    assert ("are read as steps of a training" in told) == name.startswith("bare steps")
     assert reading(root, layout=first.layout) == layout  # what is named reads as it says
     chosen = next(one for one in others if one.layout == other)
     assert {path: row[:3] for path, row in reading(root, layout=other).items() if row} == {
@@ -367,6 +404,17 @@ def test_truth_elsewhere_is_found_by_the_names_of_scenes(tmp_path: Path, pool) -
         list(read(root, reference=str(build(tmp_path / "other", {"cellar.mp4": None}, pool))))
     with pytest.raises(UsageError, match="there is no such folder of true videos"):
         list(read(root, reference=str(tmp_path / "nowhere")))
+
+
+def test_the_only_truth_is_that_of_a_clip_that_is_named_alone_and_not_of_any_clip_of_a_manifest(
+    tmp_path: Path, pool
+) -> None:
+    root = build(tmp_path, {"wan/kitchen.mp4": ("wan", "kitchen", 0, None), "film/take.mp4": None}, pool)
+    remark, case = read(root / "wan/kitchen.mp4", reference=str(root / "film"))
+    assert case.reference == Clip(root / "film/take.mp4") and remark.sentence == "film has references of 1 of 1 clip"
+    (root / "manifest.jsonl").write_text('{"id": "kitchen", "model": "wan", "video": "wan/kitchen.mp4"}\n')
+    with pytest.raises(UsageError, match=r"no clip \(kitchen\) has the name of one in .*film \(take\)"):
+        list(read(root / "manifest.jsonl", reference=str(root / "film")))
 
 
 def test_a_clip_that_one_model_lacks_is_named_and_counted(tmp_path: Path, pool) -> None:

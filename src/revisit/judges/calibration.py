@@ -118,11 +118,11 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
         # The answer to a question for the opposite is turned round: else a fact that nearly always holds would look
         # like as many yeses as noes, and 0.5 would not be chance.
         turned = [row.polarity == "negative" for row, _ in by_form[YesNo]]
-        given, wanted = (
+        answers_of_facts, truth_of_facts = (
             [value != flip for value, flip in zip(column, turned, strict=True)]
             for column in (values[YesNo], right[YesNo])
         )
-        scores["yes_no"] = yes_no_agreement(given, wanted)
+        scores["yes_no"] = yes_no_agreement(answers_of_facts, truth_of_facts)
     if by_form[Rating]:
         off = [value - wanted for value, wanted in zip(values[Rating], right[Rating], strict=True)]
         scores["ratings"] = {

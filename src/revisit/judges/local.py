@@ -295,7 +295,9 @@ class _Loaded:
             row, column = np.divmod(np.arange(rows * columns), columns)
             places.append(place + np.stack([np.zeros_like(row), row, column]))
             place += int(max(rows, columns))
-            between = [self.special["picture end"], self.special["picture"]][: 1 + (number + 1 < len(grid))]
+            between = [self.special["picture end"]]
+            if number + 1 < len(grid):
+                between.append(self.special["picture"])
             ids += [self.special["patch"]] * int(rows * columns) + between
             places.append(np.broadcast_to(np.arange(place, place + len(between)), (3, len(between))))
             place += len(between)

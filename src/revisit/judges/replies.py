@@ -203,6 +203,7 @@ def _strip_end_of_turn_tokens(text: str) -> str:
 
 
 def _strip_passage_spaces(passage: Passage) -> Passage:
+    """The passage without spaces around it, and where it begins then."""
     text = passage.text.lstrip()
     return Passage(text.rstrip(), passage.start + len(passage.text) - len(text), passage.before)
 

@@ -93,9 +93,15 @@ def ratings_and_scenes(labels: Sequence[Label]) -> tuple[coefficients.Ratings, l
         key = (label.item, label.question)
         scenes[key] = label.scene
         row = rows.setdefault(key, [None] * len(raters))
-        if label.answer not in NO_RATING:  # preferences as numbers
-            row[raters[label.rater]] = SIGNS[label.answer] if label.is_preference else label.answer
+        row[raters[label.rater]] = _rating_of_label(label)  # of several answers of a rater the last counts
     return list(rows.values()), list(scenes.values())
+
+
+def _rating_of_label(label: Label) -> Any:
+    """A label as a rating: preferences as numbers, "cannot judge" as none."""
+    if label.answer in NO_RATING:
+        return None
+    return SIGNS[label.answer] if label.is_preference else label.answer
 
 
 def _yes_no_labels_per_kind(labels: Sequence[Label]) -> list[Label]:

@@ -227,9 +227,10 @@ def read_foreign_labels(path: Path, file_format: str) -> list[Label]:
         raise UsageError(f"unknown format {file_format!r}; choose one of {', '.join(FORMATS)}")
     with convert_read_errors(path, f"a file of labels of {file_format}"):
         text = path.read_text(encoding="utf-8-sig")
-        whole = file_format == "label-studio"
+        is_one_text = file_format == "label-studio"
+        parts = [text] if is_one_text else [line for line in text.split("\n") if line.strip()]
         try:
-            rows = [parse_json(part) for part in ([text] if whole else text.split("\n")) if part.strip() or whole]
+            rows = [parse_json(part) for part in parts]
         except ValueError:
             raise UsageError(f"{path}: not JSON") from None
-        return labels_from_label_studio(rows[0]) if whole else labels_from_rows(rows, file_format)
+        return labels_from_label_studio(rows[0]) if is_one_text else labels_from_rows(rows, file_format)

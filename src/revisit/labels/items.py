@@ -138,8 +138,8 @@ def _pairwise_item(one: Case, other: Case, dimension_ids: Sequence[str]) -> Labe
         raise UsageError(f"unknown dimension {unknown[0]!r}; choose one of {', '.join(d.id for d in dimensions)}")
     name, questions = target_phrase(one), []
     for dimension in dimensions:
-        asked = not dimension_ids or dimension.id in dimension_ids
-        if asked and dimension.subset in ("", one.subset or dimension.subset):
+        is_chosen = not dimension_ids or dimension.id in dimension_ids
+        if is_chosen and dimension.subset in ("", one.subset or dimension.subset):
             text, id = dimension.text.replace("{target}", name), dimension.id
             questions.append(ItemQuestion(id, text, PREFERENCES, id, returned=dimension.returned))
     if any(question.returned for question in questions):

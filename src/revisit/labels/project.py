@@ -237,11 +237,11 @@ def add_gold_answers(
     for task in {task for task, _ in gold_by_clips}:
         have = {(item.cases, item.form) for item in every if item.task == task}
         candidates = items_of_task(task, cases, forms=settings.forms, dimensions=settings.dimensions)
-        known = [item for item in candidates if (task, item.cases) in gold_by_clips]
-        every += [item for item in known if (item.cases, item.form) not in have]
+        with_gold = [item for item in candidates if (task, item.cases) in gold_by_clips]
+        every += [item for item in with_gold if (item.cases, item.form) not in have]
     for item in every:
-        asked = {question.id for question in item.questions}
-        labels = [label for label in gold_by_clips.get((item.task, item.cases), ()) if label.question in asked]
+        ids = {question.id for question in item.questions}
+        labels = [label for label in gold_by_clips.get((item.task, item.cases), ()) if label.question in ids]
         if labels:
             matched |= {id(label) for label in labels}
             note = " ".join(dict.fromkeys(label.comment for label in labels if label.comment))

@@ -86,8 +86,8 @@ class ItemQueue:
         answers: dict[str, list[Mapping[str, str]]] = defaultdict(list)
         for answer in self.store.all_answers():
             answers[answer.item].append(answer.answers)
-        asked = [item for item in self.project.items if not item.gold and item.id in answers]
-        return {item.id for item in asked if raters_agree(item, answers[item.id], least)}
+        open_ = [item for item in self.project.items if not item.gold and item.id in answers]
+        return {item.id for item in open_ if raters_agree(item, answers[item.id], least)}
 
 
 def raters_agree(item: LabelItem, answers_of_raters: Sequence[Mapping[str, str]], least: int) -> bool:

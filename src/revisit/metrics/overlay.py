@@ -293,7 +293,7 @@ def _overlay_of_frame(
     if not was.any() or (was & valid).sum() < REACHED * was.sum():
         return None
     earlier = (pictures[last], warps[last]) if last >= 0 else (None, None)
-    truth, views = _reference_views(pictures[row], warps[row], was, pictures[0], *earlier)
+    truth, views = _returned_truth_and_views(pictures[row], warps[row], was, pictures[0], *earlier)
     picture = box_blur_float32(departures.shown[row])
     gain, offset = fit_channel_gain_and_offset(picture, truth, valid & ~dilate_mask(was, 4))
     picture = (picture - offset.astype(np.float32)) / gain.astype(np.float32)
@@ -304,7 +304,7 @@ def _overlay_of_frame(
 
 
 @cache_recent_results(12)  # of one scene and its models
-def _reference_views(
+def _returned_truth_and_views(
     picture: np.ndarray, warp: np.ndarray, was: np.ndarray, first: np.ndarray, last: np.ndarray | None,
     last_warp: np.ndarray | None,
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:  # fmt: skip

@@ -258,9 +258,8 @@ def read_target_boxes(path: Path) -> dict[str, Target]:
         box = row["box"] if isinstance(row, dict) else None
         sides = [side for side in box if type(side) in (int, float) and 0 <= side <= 1] if isinstance(box, list) else []
         if len(sides) != 4 or box != sides:
-            raise UsageError(
-                f"{path}: {name!r} has no box; expected {{'box': [x0, y0, x1, y1]}}, fractions of the frame"
-            )
+            expected = "{'box': [x0, y0, x1, y1]} in fractions of the frame"
+            raise UsageError(f"{path}: {name!r} has no box; expected {expected}")
         x0, y0, x1, y1 = map(float, sides)
         targets[name] = Target(str(row.get("name") or row.get("target") or "target"), (x0, y0, x1, y1))
     return targets

@@ -17,6 +17,7 @@ from revisit.cli.main import app
 from revisit.core import METRICS, SUITES, Case, MissingPrerequisite, Rejected, Remark, UsageError
 from revisit.media import load_npz, save_npz
 from revisit.results import Results
+from revisit.suites.mbench import submission
 from revisit.suites.mbench.check import check_dataset_items, pose_artifact_problem
 from revisit.suites.mbench.dataset import open_mbench_dataset
 from revisit.suites.mbench.evidence import ProgressRatings
@@ -427,6 +428,7 @@ def test_conditions_of_ones_own_are_scored_once_their_motion_is_declared(own_con
     card.write_text("dataset_id: mbencha\nactions: {swing: [wave]}\n")
     with pytest.raises(UsageError, match=r"actions\.swing: 'wave' is not a phase; expected a list such as"):
         list(read(own_conditions))
+    invoke("mbench", "validate", own_conditions, "--metrics", "mbencha.causal.state_progress")  # asks for no motion
 
 
 def test_a_declared_rest_needs_no_gate(tmp_path: Path, make_clip):
@@ -788,7 +790,7 @@ def test_import_says_what_is_wrong(tmp_path: Path, make_clip):
             add_model_to_dataset(*arguments)
 
 
-def test_submission(judged, tmp_path: Path):
+def test_submission(judged, tmp_path: Path, monkeypatch):
     run, _, _ = judged
     summary = json.loads((run / "summary.json").read_text())
     copy = tmp_path / "run"
@@ -823,6 +825,12 @@ def test_submission(judged, tmp_path: Path):
         app, ["mbench", "submit", str(copy), "--model", "perfect", "--link", "x", "--out", str(out)]
     )
     assert isinstance(done.exception, UsageError) and "model_link" in str(done.exception)
+    monkeypatch.setattr(submission, "LARGEST", 9)
+    done = CliRunner().invoke(
+        app, ["mbench", "submit", str(copy), "--model", "perfect", "--link", "https://x.org", "--out", str(out)]
+    )
+    assert isinstance(done.exception, UsageError) and "is larger than" in str(done.exception)
+    assert out.read_bytes() == first and [path.name for path in tmp_path.glob("*.zip")] == ["sent.zip"]
 
 
 @pytest.mark.parametrize(

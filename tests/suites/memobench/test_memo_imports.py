@@ -73,6 +73,10 @@ def test_bad_detections_are_refused_in_a_sentence(tmp_path):
         ([1], "found a list"),
         ({"frames": 3}, "no list of frames"),
         ({"frames": [{"masks": 1}]}, "not a list of objects"),
+        (
+            {"frames": [{"frame": 0, "masks": [{"coverage": [0.1, 0.2], "score": 1}, {"coverage": 0.5, "score": 1}]}]},
+            "row 0 has coverage = .*, which is not a finite number",
+        ),
     ):
         path.write_text(json.dumps(content))
         refuses(detections, path, sentence)

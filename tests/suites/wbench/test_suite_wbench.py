@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
-from revisit.core import METRICS, SUITES, Case, Rejected, Remark, UsageError
+from revisit.core import METRICS, SUITES, Case, Rejected, Remark, Target, UsageError
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
@@ -17,6 +19,7 @@ from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
 from revisit.results.leaderboards import RunFacts, join_comparable_boards
+from revisit.suites.wbench import read as wbench_read
 from revisit.suites.wbench.evidence import Reprojections
 from revisit.suites.wbench.imports import read_dreamsim_distances, read_evaluator_results
 from revisit.suites.wbench.leaderboard import board_of_report_files, published_wbench_boards, wbench_run_boards
@@ -128,6 +131,31 @@ def test_cases_of_the_other_split_and_broken_files(tmp_path):
     assert suite.asks("wb_event_edit", made["e_5"]) and not suite.asks("wb_navigation", made["e_5"])
     navi = entries(tmp_path / "m", split="navigation")
     assert {entry.sample for entry in navi if isinstance(entry, Case)} == {"ps_3"}
+
+
+def test_masks_are_read_for_clips_that_are_there_and_under_any_name(tmp_path, monkeypatch):
+    data = tmp_path / os.fsdecode(b"data\xff")
+    (data / "cases").mkdir(parents=True)
+    (data / "masks").mkdir()
+    mask = np.zeros((10, 20), np.uint8)
+    mask[2:6, 5:15] = 255
+    for name in ("one", "two", "none"):
+        content = {"settings": {"subject": {"desc": "a cat"}}, "interactions": [{"action": "W", "type": "navigation"}]}
+        (data / f"cases/case_{name}.json").write_text(json.dumps(content))
+        (data / f"masks/case_{name}_mask.png").write_bytes(b"" if name == "none" else cv2.imencode(".png", mask)[1])
+    for name in ("one", "none"):
+        encode_mp4(tmp_path / f"m/videos/case_{name}_combined.mp4", moving_frames(4), 8)
+    read_masks, subject_target = [], wbench_read._subject_target
+
+    def noted_subject_target(path, name):
+        read_masks.append(path.name)
+        return subject_target(path, name)
+
+    monkeypatch.setattr(wbench_read, "_subject_target", noted_subject_target)
+    cases = {one.sample: one for one in entries(tmp_path / "m", data=str(data)) if isinstance(one, Case)}
+    assert sorted(read_masks) == ["case_none_mask.png", "case_one_mask.png"]
+    assert cases["one"].target == Target("a cat", (0.25, 0.2, 0.75, 0.6)) and cases["none"].target is None
+    assert not cases["one"].artifacts and not cases["one"].target_name
 
 
 def test_turns_json_is_read_or_refused_with_a_sentence(tmp_path, world):

@@ -43,7 +43,11 @@ def find_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
     Two that differ only in their endings keep them. Letters are composed (NFC), so that a name is the same whichever
     system wrote it.
     """
-    clips = [one for one in find_clip_files(root) if outside is None or not one[2].resolve().is_relative_to(outside)]
+    clips = [
+        (folders, name, path)
+        for folders, name, path in find_clip_files(root)
+        if outside is None or not path.resolve().is_relative_to(outside)
+    ]
     counts = Counter((folders, name) for folders, name, _ in clips)
     named = []
     for folders, name, path in clips:

@@ -38,14 +38,15 @@ def folder_generation_jobs(data: Path, out: Path | None, request: BatchRequest) 
 
 
 def _jobs_of_manifest(source: Path, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
-    first: dict[tuple[str, int], Case] = {}
+    yielded: set[tuple[str, int]] = set()
     for case in read_manifest(source):
         if not isinstance(case, Case):
             left_out.append(f"{case.id}: {case.reason}")
             continue
         clip_id = case.id.removesuffix(f"@{case.model}#{case.seed}")
-        if first.setdefault((clip_id, case.seed), case) is not case:  # another model's clip of the same
+        if (clip_id, case.seed) in yielded:  # another model's clip of the same
             continue
+        yielded.add((clip_id, case.seed))
         name = f"{clip_id}#{case.seed}" if case.seed else clip_id
         truth = case.reference or case.clip
         properties = clip_frames_fps_and_size(truth.path) if truth.path.is_file() else {}

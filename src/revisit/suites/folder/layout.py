@@ -8,7 +8,7 @@ do not; then by numbers (Real_020). Where nothing tells, the first folder is the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,8 +26,8 @@ from revisit.suites.folder.path_words import (
     split_at_separators,
     split_checkpoint,
 )
+from revisit.suites.folder.step_folders import FULL, find_step_numbers, without_generic_folders
 
-FULL = 0.7  # of the grid of scenes and models must be there
 COMMON = 0.5  # of it, for one that is not there to be missing: two models without a scene in common fill half
 Pair = tuple[str, str]
 
@@ -111,19 +111,16 @@ def _first_folder_as_model(clip: ClipPath, root: str) -> ClipFacts:
 
 def _readings_without_truth(clips: Sequence[ClipPath], root: str) -> list[list[ClipFacts]]:
     """Readings of clips without truth, the one to take first."""
-    words = [clip.words for clip in clips]
-    while min(map(len, words)) > 1 and len({one[0] for one in words}) == 1 and is_generic_word(words[0][0]):
-        words = [one[1:] for one in words]  # results/wan/a.mp4 is wan/a
-    short = [ClipPath(clip.path, clip.name, some, clip.seed) for clip, some in zip(clips, words, strict=True)]
+    short = without_generic_folders(clips)
     usual = [_first_folder_as_model(clip, root) for clip in short]
-    depth = {len(one) for one in words}
+    depth = {len(clip.words) for clip in short}
     if depth == {1}:
         if checkpoints := _checkpoints_of_one_scene(short, root):
             return [checkpoints]
         return _readings_of_flat_names(short, usual)
     if min(depth) == 1:
         return [usual]  # some lie in the source itself
-    if len({one[0] for one in words}) == 1:
+    if len({clip.words[0] for clip in short}) == 1:
         return _readings_of_one_folder(short, usual)
     return _readings_of_several_folders(short, usual, root)
 
@@ -195,6 +192,10 @@ def _readings_of_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -
             return [checkpoints]
         return [usual, *(facts for facts in _readings_of_flat_names(inside, usual) if facts != usual)][:2]
     below = [_first_folder_as_model(clip, model) for clip in inside]
+    if all(len(clip.words) > 1 and is_checkpoint_word(clip.words[0]) for clip in inside):
+        return [below]
+    if find_step_numbers(clips):
+        return [below, usual]
     if min(len(clip.words) for clip in inside) < 2 or not _fills_grid([(one.model, one.scene) for one in below]):
         return [usual]
     return [below] if mostly_model_names({one.model for one in below}) else [usual, below]
@@ -211,10 +212,13 @@ def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFact
     if len(rest) == 1 or rest == folders:  # kitchen/video.mp4, or kitchen/seed0.mp4
         scenes = [ClipFacts(root, folder, clip.seed) for (folder, _), clip in zip(pairs, clips, strict=True)]
         return [usual] if mostly_model_names(folders) else [usual, scenes]
-    models_first = [_join_step_to_model(*pair, clip.seed) for pair, clip in zip(pairs, clips, strict=True)]
+    steps = find_step_numbers(clips)
+    models_first = [_join_step_to_model(*pair, clip.seed, steps) for pair, clip in zip(pairs, clips, strict=True)]
     depth = {len(clip.words) for clip in clips}
     if depth == {3} and (readings := _readings_with_inner_models(clips, models_first)):
         return readings
+    if steps:
+        return [models_first, usual]
     if not _fills_grid([(folder, name) for folder, name in dict.fromkeys(pairs)]):
         repeats = len(rest) < len(set(pairs))
         return [models_first] if repeats or mostly_model_names(folders) else [models_first, one_model]
@@ -236,10 +240,10 @@ def _words_without_folder_name(clip: ClipPath) -> list[str]:
     return [*between, stem]
 
 
-def _join_step_to_model(folder: str, name: str, seed: int) -> ClipFacts:
-    """A checkpoint in a folder of its own below the model's is part of the model's name."""
+def _join_step_to_model(folder: str, name: str, seed: int, steps: Collection[str]) -> ClipFacts:
+    """A checkpoint in a folder of its own below the model's is part of the model's name; so are numbers of `steps`."""
     first, _, rest = name.partition("/")
-    if rest and is_checkpoint_word(first):
+    if rest and (first in steps or is_checkpoint_word(first)):
         return ClipFacts(f"{folder}-{first}", rest, seed)
     return ClipFacts(folder, name, seed)
 

@@ -12,6 +12,7 @@ from revisit.media import file_digest
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes
 from revisit.suites.folder.path_patterns import ClipFacts
 from revisit.suites.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators
+from revisit.suites.folder.step_folders import find_step_numbers
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def pair_clips_with_truth(
     constant = set.intersection(*(set(match.rest) for match in best.values()))
     others = {word for match in best.values() for word in match.rest if not is_generic_word(word)} - constant
     level = None if others else _model_level_of_scenes(named)
+    steps = {*find_step_numbers(clips), *filter(is_checkpoint_word, others)}
     for clip, match in best.items():
         # A folder's name in the names of its files is one word: wan/wan_kitchen.mp4.
         scene, rest = match.scene, [word for word in dict.fromkeys(match.rest) if word not in constant]
@@ -49,8 +51,8 @@ def pair_clips_with_truth(
         if level is not None:
             model, scene = scene[level], scene[:level] + scene[level + 1 :]
         elif telling:
-            model = "-".join([telling[0], *(word for word in telling[1:] if is_checkpoint_word(word))])
-            scene = (*(word for word in telling[1:] if not is_checkpoint_word(word)), *scene)
+            model = "-".join([telling[0], *(word for word in telling[1:] if word in steps)])
+            scene = (*(word for word in telling[1:] if word not in steps), *scene)
         else:
             model = alone[0] if alone else root
         facts[clip.path] = ClipFacts(model, "/".join(scene), match.seed)

@@ -31,6 +31,7 @@ from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
 from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
 from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
+from revisit.suites.folder.step_folders import find_step_numbers
 
 TARGETS = "targets.json"
 FolderEntry = Case | Rejected | Remark
@@ -51,7 +52,7 @@ def read(
     if is_clip or (not manifest.is_file() and is_frame_folder(source)):
         name = source.resolve().name if source.is_dir() else source.stem
         only: list[FolderEntry] = [_make_folder_case(ClipFacts(source.resolve().parent.name, name), source)]
-        yield from _add_references_by_name(only, Path(reference)) if reference else only
+        yield from _add_references_by_name(only, Path(reference), any_name=True) if reference else only
     elif manifest.is_file():
         if layout:
             raise UsageError(f"{manifest} says what each clip is; leave --layout out, or move the manifest away")
@@ -90,6 +91,9 @@ class FolderReading:
         others = [model for model in reading.model_names if model not in real]
         if real and others and not self.truths and all(map(is_generic_word, others)):  # real beside fake or pred
             warnings.append(f"if {real[0]} is the truth, rename it to gt: as it is, it is ranked as a model")
+        steps = find_step_numbers(self.clips)
+        if steps and {model.rpartition("-")[2] for model in reading.model_names} <= {*steps}:
+            warnings.append(f"folders called {join_names(steps)} are read as steps of a training")
         if len(self.readings) > 1:
             warnings.append(self._other_readings_sentence())
         sentences = [self._counts_sentence(reading), self._example_sentence(reading), "; ".join(warnings)]
@@ -263,8 +267,10 @@ def cases_of_folder(
     yield from unread_files(source)
 
 
-def _add_references_by_name(entries: Sequence[FolderEntry], folder: Path) -> Iterator[FolderEntry]:
-    """The entries with the truth of a folder for those that name none: by name, or the only one for the only clip."""
+def _add_references_by_name(
+    entries: Sequence[FolderEntry], folder: Path, *, any_name: bool = False
+) -> Iterator[FolderEntry]:
+    """The entries with the truth of a folder for those that name none: by name or, with `any_name`, the only one."""
     cases = [entry for entry in entries if isinstance(entry, Case) and entry.reference is None]
     truths = read_truth_folder(folder)
     references: dict[str, Clip] = {}
@@ -273,7 +279,7 @@ def _add_references_by_name(entries: Sequence[FolderEntry], folder: Path) -> Ite
             clip = ClipPath(case.clip.path, case.id, (name,))
             for truth in pair_clips_with_truth([clip], truths, "")[1].values():
                 references[case.id] = Clip(truth.path, case.clip.fps)
-    if len(cases) == len(truths) == 1:
+    if any_name and len(cases) == len(truths) == 1:
         references.setdefault(cases[0].id, Clip(truths[0].path, cases[0].clip.fps))
     yield from entries_with_references(entries, cases, references, ["/".join(one.scene) for one in truths], folder)
 
@@ -284,10 +290,10 @@ def entries_with_references(
     """The entries with references by the ids of cases, of which one at least must have one; `names` are those there."""
     if cases and not references:
         raise UsageError(
-            f"no clip has the name of one in {place}: there are {join_names(names)}, and the clips are "
-            f"{join_names([case.sample for case in cases])}"
+            f"no clip ({join_names([case.sample for case in cases])}) has the name of one in {place} "
+            f"({join_names(names)})"
         )
-    yield Remark(f"{len(references)} of {count_and_noun(len(cases), 'clip')} have a reference in {place.name}")
+    yield Remark(f"{place.name} has references of {len(references)} of {count_and_noun(len(cases), 'clip')}")
     for entry in entries:
         if isinstance(entry, Case) and entry.id in references:
             entry = replace(entry, reference=references[entry.id])

@@ -18,8 +18,12 @@ FAMILIES = (
 
 def folder_metric_ids() -> list[str]:
     """Ids of the metrics of this suite, in the order of the tables."""
-    ids = [metric_id for metric_id in METRICS if "folder" in METRICS[metric_id].suites]
-    return sorted(ids, key=lambda metric_id: (*FAMILIES, METRICS[metric_id].family).index(METRICS[metric_id].family))
+
+    def table_position(metric_id: str) -> tuple[int, str]:
+        family = METRICS[metric_id].family
+        return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES), metric_id
+
+    return sorted((metric_id for metric_id in METRICS if "folder" in METRICS[metric_id].suites), key=table_position)
 
 
 FOLDER = suite(

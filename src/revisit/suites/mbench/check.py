@@ -74,9 +74,10 @@ def item_problems(
     if item.subset == "causal" and dimensions and data.setting == "T" and not segment_captions(item.facts):
         text = "metadata.caption_segments is missing: a list of texts, one per part"
         yield DatasetProblem("no caption segments", *in_sample, text)
-    motion = parse_requested_motion(item.action, data.declared_motion_of_item(item))
-    if "camera_interaction" in names and isinstance(motion, Reason):
-        yield DatasetProblem("unknown action", *in_list, motion.sentence)
+    if "camera_interaction" in names:
+        motion = parse_requested_motion(item.action, data.declared_motion_of_item(item))
+        if isinstance(motion, Reason):
+            yield DatasetProblem("unknown action", *in_list, motion.sentence)
     path = item.artifacts.get("da3")
     if poses and path is None and not any("artifact" in p.kind and p.violation for p in item.problems):
         text = "results.npz is missing; `revisit mbench prepare` makes one"

@@ -170,8 +170,6 @@ def submit(
     if replacements := list_stand_ins(results.where(model=model)):
         sentences = "; ".join(one.sentence for one in replacements)
         raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
-    if faults := submission.content_problems(content):
-        raise UsageError(faults[0])
     submission.write_submission_zip(run, path, content, model, data.setting)
     console.print_to_stderr(*submission.maker_lines(finished_run.plan, data.setting))
     console.print_json_or_text({"file": str(path), **content}, str(path), json)

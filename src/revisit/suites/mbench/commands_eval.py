@@ -150,8 +150,8 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
         os.environ[KEY] = key
     key_env = KEY if os.environ.get(KEY) else None
     settings = {"url": url, "model": model, "tries": retries + 1, "key_env": key_env, "max_tokens": longest}
-    given = {name: value for name, value in settings.items() if value is not None}
-    write_text_atomically(path, yaml.safe_dump(given, sort_keys=True))
+    content = {name: value for name, value in settings.items() if value is not None}
+    write_text_atomically(path, yaml.safe_dump(content, sort_keys=True))
 
 
 def _write_log(run: Run, path: Path) -> None:

@@ -183,9 +183,9 @@ class MBenchDataset:
 
     def refuse_unknown(self, noun: str, names: Iterable[str], there: Iterable[str]) -> None:
         """Raise UsageError where the dataset has no model, subset, condition or sample of one of these names."""
-        known = sorted(there)
-        if unknown := [name for name in names if name not in known]:
-            raise UsageError(f"{self.root} has no {noun} {unknown[0]!r}; it has {join_names(known, 12) or 'none'}")
+        own = sorted(there)
+        if unknown := [name for name in names if name not in own]:
+            raise UsageError(f"{self.root} has no {noun} {unknown[0]!r}; it has {join_names(own, 12) or 'none'}")
 
     def items_and_problems(self, model: str) -> Iterator[ListItem | DatasetProblem]:
         """The items of a model's list, in its order; of items that are there twice the last one."""
@@ -195,8 +195,8 @@ class MBenchDataset:
         for number, row in parse_numbered_json_lines(text):
             problem = self._list_row_problem(row)
             if problem is not None:
-                kind, text = problem
-                yield DatasetProblem(kind, file, number, str(_mapping_or_empty(row).get("item_id", ""))[:200], text)
+                kind, sentence = problem
+                yield DatasetProblem(kind, file, number, str(_mapping_or_empty(row).get("item_id", ""))[:200], sentence)
                 continue
             item = self._make_list_item(model, _mapping_or_empty(row), number, file)
             if item.id in rows:
@@ -284,10 +284,11 @@ class MBenchDataset:
             places = [Path(os.path.normpath(base / declared)) for base in bases]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
         inside = [place for place in places if _lies_in_any_folder(place, allowed)]
-        spare = (place for place in spare_places if _lies_in_any_folder(place, allowed))
-        path = next(filter(file_exists, [*inside, *spare]), None)
-        if path is None and (there := next(filter(file_exists, spare_places), None) or not inside):
-            outside = declared or default if there is True else there
+        spare = [place for place in spare_places if file_exists(place)]
+        path = next(filter(file_exists, inside), None)
+        path = path or next((place for place in spare if _lies_in_any_folder(place, allowed)), None)
+        if path is None and (spare or not inside):
+            outside = spare[0] if spare else declared or default
             text = f"{outside} leads out of the dataset; allow its folder with --root, or move it"
             report_problem(f"{file_kind} outside", text)
         elif path is None:

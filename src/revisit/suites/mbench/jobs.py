@@ -123,7 +123,8 @@ def _camera_job_fields(data: MBenchDataset, item: ListItem, request: BatchReques
             steps.append(Step((), count))
             continue
         kind, direction = MOVES[word]
-        usual_amount = request.suite_option(*(("degrees", "60") if kind in ("yaw", "tilt") else ("metres", "1")))
+        option, default = ("degrees", "60") if kind in ("yaw", "tilt") else ("metres", "1")
+        usual_amount = request.suite_option(option, default)
         steps.append(Step((Move(kind, direction, float(next(amounts, None) or usual_amount)),), count))
     script = ",".join(map(str, steps))
     return {

@@ -47,7 +47,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     rows = []
     for row in part["ranking"]:
         cells = _board_cells_of_model(row, part, columns, apart)
-        rows.append(BoardRow(row["model"], run.name, cells, role=FLOOR if row["floor"] else ""))
+        rows.append(BoardRow(row["model"], run.name, cells, role=FLOOR if row.get("floor") else ""))
     if run.results.truths:  # the filmed videos that the samples were made from
         scores = {c.key: run.results.truth.cell(c.key) for c in metric_columns}
         cells = {key: BoardCell(c.n, c.of, None if c.mean is None else 100 * c.mean) for key, c in scores.items()}

@@ -136,14 +136,20 @@ def maker_lines(plan: Mapping[str, Any], setting: str) -> list[str]:
 
 
 def write_submission_zip(run: Path, path: Path, content: Mapping[str, str | float], model: str, setting: str) -> None:
-    """Write the zip file with the files that prove the scores; the same run gives the same bytes."""
+    """Write the zip file with the files that prove the scores; the same run gives the same bytes.
+
+    UsageError where it would not be valid; what lay there stays.
+    """
     members = {FILE: json.dumps(content, indent=1, ensure_ascii=False) + "\n"}
     for axis in AXES:
         files = _verification_files(run, setting, axis, model)
         members |= {f"verification/{axis}/{part}": text for part, text in files.items()}
-    with atomic_write_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in members.items():
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text, zipfile.ZIP_DEFLATED)
+    with atomic_write_path(path) as temporary:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in members.items():
+                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text, zipfile.ZIP_DEFLATED)
+        if faults := submission_problems(temporary):
+            raise UsageError(faults[0])
 
 
 def _verification_files(run: Path, setting: str, axis: str, model: str) -> dict[str, str]:
@@ -191,7 +197,7 @@ def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
     names = set(archive.namelist())
     if FILE not in names:
         return [*problems, f"there is no {FILE} at the root of the zip file"]
-    problems += content_problems(parse_json_or_none(archive.read(FILE)))
+    problems += _content_problems(parse_json_or_none(archive.read(FILE)))
     for name in sorted(names & allowed - {FILE}):
         whole = name.endswith(".json")
         texts = [archive.read(name)] if whole else archive.read(name).splitlines()
@@ -201,8 +207,7 @@ def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
     return problems
 
 
-def content_problems(content: object) -> list[str]:
-    """What is wrong with the content of the submission's JSON file, in sentences."""
+def _content_problems(content: object) -> list[str]:
     if not isinstance(content, dict):
         return [f"{FILE} is not a JSON object"]
     problems = [f"{FILE} has no {name}" for name in REQUIRED if name not in content]

@@ -174,9 +174,9 @@ def build_mind_dataset(
     from revisit.suites.mind.world_keys import KeySteps
 
     videos = videos_in(recordings)
+    table = {} if scenes is None else read_scene_kinds(None, scenes)  # before a judge is paid
     captions, kinds, trouble = _caption_recordings(videos, judge, frames) if judge else ({}, {}, [])
-    if scenes is not None:
-        kinds |= {name: kind for (_, name), kind in read_scene_kinds(None, scenes).items()}
+    kinds |= {name: kind for (_, name), kind in table.items()}
     data, left_out = write_mind_dataset(
         out, videos, perspective=perspective, mark=mark, steps=KeySteps(metres, degrees), licence=licence,
         source=source, captions=captions, kinds=kinds,
@@ -200,8 +200,9 @@ def _caption_recordings(
     kinds: dict[str, str] = {}
     trouble = []
     with open_judge_client(judge) as client:
-        asked = [client.submit_questions(read_spread_frames(video, frames), [CAPTION])[0] for video in videos]
-        for name, answer in ((video.stem, future.result()) for video, future in zip(videos, asked, strict=True)):
+        futures = [client.submit_questions(read_spread_frames(video, frames), [CAPTION])[0] for video in videos]
+        for video, future in zip(videos, futures, strict=True):
+            name, answer = video.stem, future.result()
             if answer.status == "answered":
                 captions[name], kinds[name] = answer.value["caption"], answer.value["kind"]
             else:

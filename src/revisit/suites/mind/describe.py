@@ -64,8 +64,8 @@ def _scene_kind_of_recording(
     """The kind of a recording's scene: by the table, by its action file, by its name."""
     entry = read_recording_info(root / perspective / "test" / test / name)
     own = "" if isinstance(entry, str) else entry.kind
-    told = kinds_by_name.get((perspective, name)) or kinds_by_name.get(("", name))
-    return told or own or str(parse_action_space(name, test).get(KIND, ""))
+    by_table = kinds_by_name.get((perspective, name)) or kinds_by_name.get(("", name))
+    return by_table or own or str(parse_action_space(name, test).get(KIND, ""))
 
 
 def mind_dataset_problems(folder: Path) -> list[str]:

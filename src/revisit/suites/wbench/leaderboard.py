@@ -40,8 +40,8 @@ def wbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
     columns = []
     for column in SUMMARY:  # dimensions compare where all their metrics do
         metrics = DIMENSIONS.get(column.title) or [metric for ids in DIMENSIONS.values() for metric in ids]
-        known = [tags[metric] for metric in metrics if metric in tags]
-        columns.append(replace(column, protocol=" ".join(known) if len(known) == len(metrics) else ""))
+        there = [tags[metric] for metric in metrics if metric in tags]
+        columns.append(replace(column, protocol=" ".join(there) if len(there) == len(metrics) else ""))
     protocol = protocol_tag(run.facts)
     return [board, Board("wbench, dimensions", protocol, tuple(columns), tuple(rows), NOTE, truths=board.truths)]
 

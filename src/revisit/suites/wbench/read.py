@@ -145,9 +145,9 @@ def _parse_case(content: Mapping[str, Any], name: str, data: Path) -> Case:
         subset=perspective,
         condition="loop" if annotations["loop"] else NAVIGATION if annotations["navigation"] else "other",
         prompt=" ".join(prompts).strip() or str(content.get("description") or ""),
-        target=_subject_target(mask, subject) if mask.is_file() else None,
-        target_name="" if mask.is_file() else subject,
+        target_name=subject,
         annotations=annotations,
+        artifacts={"mask": mask} if mask.is_file() else {},  # of the subject in the first frame
     )
 
 
@@ -175,7 +175,8 @@ def _entries_of_model(
     if trouble:
         yield Remark(f"{model}: {trouble}")
     walked = {case_id for case_id, case in cases.items() if case.annotations["navigation"]}
-    whole = split == "full" or (split is None and not videos.keys() & cases.keys() <= walked)
+    beyond = [case_id for case_id in videos if case_id in cases and case_id not in walked]
+    whole = split == "full" or (split is None and bool(beyond))
     for case_id, case in cases.items():
         if not (whole or case_id in walked):
             continue
@@ -203,17 +204,19 @@ def read_turn_frames(folder: Path) -> tuple[dict[str, list[int]], str]:
     wrong = []
     for name, entry in (entries if isinstance(entries, Mapping) else {}).items():
         frames = entry.get("turn_frames") if isinstance(entry, Mapping) else None
-        numbers = (
-            [frame for frame in frames if isinstance(frame, int) and frame >= 0] if isinstance(frames, list) else []
-        )
-        if numbers == frames and len(numbers) > 1 and all(a < b for a, b in pairwise(numbers)):
-            turns[str(name)] = numbers
+        if isinstance(frames, list) and _are_rising_frame_numbers(frames):
+            turns[str(name)] = frames
         else:
             wrong.append(str(name))
     if wrong or not turns:
         named = f" of {join_names(wrong)}" if wrong else ""
         return turns, f"turn_frames{named} in turns.json are no rising frame numbers; expected {TURNS_FILE}"
     return turns, ""
+
+
+def _are_rising_frame_numbers(frames: Sequence[object]) -> bool:
+    numbers = [frame for frame in frames if isinstance(frame, int) and frame >= 0]
+    return len(numbers) == len(frames) > 1 and all(a < b for a, b in pairwise(numbers))
 
 
 def _case_of_video(
@@ -238,6 +241,8 @@ def _case_of_video(
     artifacts = {kind: path for kind, path in files.items() if path is not None}
     if turn_frames is not None:
         annotations["turn_frames"] = turn_frames
+    if mask := case.artifacts.get("mask"):
+        case = replace(case, target=_subject_target(mask, case.target_name), target_name="")
     return replace(case, id=id, model=model, clip=Clip(video), annotations=annotations, artifacts=artifacts)
 
 
@@ -245,7 +250,8 @@ def _subject_target(mask: Path, subject: str) -> Target | None:
     """The subject, from its mask in the first frame."""
     import cv2
 
-    picture = cv2.imread(str(mask), cv2.IMREAD_GRAYSCALE)
+    content = np.fromfile(mask, np.uint8)  # OpenCV does not take every name of a file
+    picture = cv2.imdecode(content, cv2.IMREAD_GRAYSCALE) if len(content) else None
     if picture is None or not (picture > 127).any():
         return None
     x, y, w, h = cv2.boundingRect((picture > 127).astype(np.uint8))

@@ -97,10 +97,11 @@ def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest
     usual = request.frames or (request.to.frames if request.to else None)
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
-    asked = {**vars(record), **request.size_model_and_seed, "seed": record.seed or request.seed}
-    asked |= {} if request.first_frame else {"image": None}
+    fields = {**vars(record), **request.size_model_and_seed, "seed": record.seed or request.seed}
+    if not request.first_frame:
+        fields["image"] = None
     return Job(
-        **asked,
+        **fields,
         out=folder / f"{file_name_for_id(record.id)}.mp4",
         suite="wrbench",
         sample=str(notes.get("task") or record.id),

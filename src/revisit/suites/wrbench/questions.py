@@ -170,14 +170,14 @@ def wrbench_story_answer_function(question: Question) -> StoryAnswerFunction | N
     return (lambda story: _judgeability_json(story, question)) if question.id.startswith("judgeability.") else None
 
 
-def _is_clearly(story: ClipStory, field: str) -> bool:
-    """Whether no clear reading has its place or state elsewhere."""
+def _is_never_elsewhere(story: ClipStory, field: str) -> bool:
+    """Whether every clear reading has a `place`, or a `state`, of the event."""
     return all(getattr(reading, field) != ELSEWHERE for reading in story.valid_readings if reading.clear)
 
 
 TRUTHS: dict[str, Callable[[ClipStory], bool]] = {
-    "visible_spatial": lambda story: _is_clearly(story, "place"),
-    "visible_state": lambda story: story.event_progress > 0 and _is_clearly(story, "state"),
+    "visible_spatial": lambda story: _is_never_elsewhere(story, "place"),
+    "visible_state": lambda story: story.event_progress > 0 and _is_never_elsewhere(story, "state"),
     "returned_spatial": lambda story: story.spatial,
     "returned_state": lambda story: story.state,
 }

@@ -47,12 +47,9 @@ def detections(path: Path) -> Detections:
     """Masks of a text-prompted detector (coverage and confidence of each), from a file."""
     with raise_media_errors_naming_file(path):
         reader = {".csv": _read_detections_csv, ".json": _read_detections_json}.get(path.suffix.lower())
-        facts = read_npz_with_frames(path, "score", DETECTIONS) if reader is None else reader(path)
-        if "coverage" not in facts:
-            raise MediaError(f"it has no coverage; expected {DETECTIONS}")
-        looked = facts.get("looked", facts["frame"])
-        index, frame = (parse_frame_numbers(np.ravel(column), DETECTIONS) for column in (looked, facts["frame"]))
-        coverage, score = (parse_finite_floats(np.ravel(facts[name]), name, DETECTIONS) for name in COLUMNS[1:])
+        facts = (reader or _read_detections_npz)(path)
+        index, frame = (parse_frame_numbers(facts[name], DETECTIONS) for name in ("looked", "frame"))
+        coverage, score = (parse_finite_floats(facts[name], name, DETECTIONS) for name in ("coverage", "score"))
         for name, values in (("coverage", coverage), ("score", score)):
             if len(values) and (values.min() < 0 or values.max() > 1):
                 ends = f"{values.min():g} to {values.max():g}"
@@ -98,6 +95,14 @@ def _read_detections_json(path: Path) -> DetectionTable:
             raise MediaError(f"the masks of frame {number} are not a list of objects; expected {DETECTIONS}")
         masks += [{**mask, "frame": number} for mask in frame_masks]
     return {**content, **_detection_columns(masks), "looked": [entry.get("frame") for entry in frames]}
+
+
+def _read_detections_npz(path: Path) -> DetectionTable:
+    arrays = read_npz_with_frames(path, "score", DETECTIONS)
+    if "coverage" not in arrays:
+        raise MediaError(f"it has no coverage; expected {DETECTIONS}")
+    columns = {name: np.ravel(arrays[name]) for name in COLUMNS}
+    return {**arrays, **columns, "looked": np.ravel(arrays.get("looked", arrays["frame"]))}
 
 
 def _detection_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:

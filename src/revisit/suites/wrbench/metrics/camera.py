@@ -241,7 +241,7 @@ def static_hold(
     case: Case, reference: RequestedCamera, estimate: ObservedCamera, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
-    is_upstream_rule(rule)  # both rules say the same here
+    is_upstream_rule(rule)  # refuses an unknown rule; both that there are say the same here
     if reference.kind != "static":
         sentence = "static hold is only for cameras that should stay still, and this one should move"
         return Unscored("does_not_apply", sentence)
