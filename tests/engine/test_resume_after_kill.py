@@ -96,8 +96,9 @@ def test_a_killed_run_leaves_no_temporary_folder(make_clip, tmp_path, death):
     (tmp_path / "temporary").mkdir()
     command = [sys.executable, "-m", "revisit", "eval", "videos", "--workers", "0", "--no-report", "-m", "flicker"]
     env = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=tmp_path, env=env, **quiet) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         deadline = time.monotonic() + 60
         while not (tmp_path / "runs/videos/run.json").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
