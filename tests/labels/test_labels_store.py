@@ -195,8 +195,6 @@ def test_twenty_raters_at_once(request, tmp_path, kind, seconds):
     assert len({(label.item, label.rater) for label in labels}) == len(acknowledged)
     percentile = statistics.quantiles(took, n=20)[-1]
     print(f"{kind}, {seconds} s: {len(took)} submits, 95th percentile {1000 * percentile:.0f} ms")  # noqa: T201
-    if kind == "sqlite" and seconds > 60:
-        assert percentile < 0.2
 
 
 @pytest.mark.long
