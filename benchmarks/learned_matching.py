@@ -45,8 +45,7 @@ Match = Callable[[Points, Points], np.ndarray]
 def learned_points(gray: np.ndarray) -> Points:
     """XFeat's points of a grey picture, as the classical ones come."""
     import torch
-
-    from revisit.networks import xfeat
+    import xfeat
 
     with torch.inference_mode():
         pictures = torch.from_numpy(np.ascontiguousarray(gray)).expand(1, 3, -1, -1)

