@@ -54,7 +54,6 @@ NAMES = (
 )
 PROJECTIONS = {"visual.proj": "visual_projection.weight", "text_projection": "text_projection.weight"}
 UNUSED = ("input_resolution", "context_length", "vocab_size", "attn_mask")  # kept among OpenAI's tensors
-TYPES = ("clip",)
 
 
 class ClipNetwork(nn.Module):
@@ -134,7 +133,7 @@ def build(path: Path, id: str) -> ClipNetwork:
     """The network of a file or folder in one of the three formats."""
     folder = path if path.is_dir() else path.parent
     if (folder / hub.CONFIG).is_file() and (folder / hub.WEIGHTS).is_file():
-        model = hub.load_model(folder, model_types=TYPES)
+        model = hub.load_model(folder, model_types={"clip": "CLIPModel"})
         for side in (model.config.vision_config, model.config.text_config):
             _require_trained_activation(id, side.hidden_act, folder / hub.CONFIG)
         return ClipNetwork(model, folder)

@@ -24,7 +24,7 @@ from revisit.networks.preprocessing import Size, normalise_by_channel, resize_le
 
 HALF = "float16"
 SIDE, PATCH = 518, 14
-TYPES = ("depth_anything",)
+TYPES = {"depth_anything": "DepthAnythingForDepthEstimation"}
 
 
 class DepthAnything(nn.Module):

@@ -29,7 +29,7 @@ from revisit.networks import compiled, gpu_layers, hub, runtime
 
 HALF = "float16"
 HUB_OFFSET = 0.1
-TYPES = ("dinov2", "dinov2_with_registers", "dinov3_vit")
+TYPES = {"dinov2": "Dinov2Model", "dinov2_with_registers": "Dinov2WithRegistersModel", "dinov3_vit": "DINOv3ViTModel"}
 # Names of torch.hub -> names that transformers publishes; `qkv` is three tensors there.
 NAMES = (
     (r"^cls_token$", "embeddings.cls_token"),

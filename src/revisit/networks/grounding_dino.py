@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from revisit.networks import hub, runtime
 from revisit.networks.preprocessing import Size, normalise_by_channel, resize_levels
 
-TYPES = ("grounding-dino",)
+TYPES = {"grounding-dino": "GroundingDinoForObjectDetection"}
 SHORT, LONG = 800, 1333
 THRESHOLD = 0.35
 

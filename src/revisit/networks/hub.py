@@ -19,24 +19,12 @@ from revisit.core import MissingPrerequisite
 from revisit.networks.loading import raise_for_mismatched_tensors
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-MODEL_TYPES = {
-    "clip": "CLIPModel",
-    "depth_anything": "DepthAnythingForDepthEstimation",
-    "dinov2": "Dinov2Model",
-    "dinov2_with_registers": "Dinov2WithRegistersModel",
-    "dinov3_vit": "DINOv3ViTModel",
-    "siglip": "SiglipModel",
-    "sam2_video": "Sam2VideoModel",
-    "sam3": "Sam3Model",
-    "sam3_video": "Sam3Model",  # the published folder: detector and tracker, of which the detector is read
-    "grounding-dino": "GroundingDinoForObjectDetection",
-}
 LEFT_OVER = ("position_ids",)  # tables 0, 1, 2, ... that older versions saved
 
 
-def load_model(folder: Path, *, model_types: Iterable[str]) -> Any:
-    """The pretrained model in a folder, one of these types."""
-    kind = transformers_class(MODEL_TYPES[str(read_config(folder, model_types=model_types)["model_type"])])
+def load_model(folder: Path, *, model_types: Mapping[str, str]) -> Any:
+    """The pretrained model in a folder, one of these types, whose values are the names of their classes."""
+    kind = transformers_class(model_types[str(read_config(folder, model_types=model_types)["model_type"])])
     return _from_pretrained(kind, folder / WEIGHTS, folder, local_files_only=True, use_safetensors=True)
 
 

@@ -19,7 +19,6 @@ from torch.nn import functional
 from revisit.networks import hub, runtime
 from revisit.networks.preprocessing import normalise_by_channel, resize_levels
 
-TYPES = ("sam2_video",)
 Prompt = tuple[float, ...]  # in fractions: x0, y0, x1, y1 of a box, or x, y of a point on the thing
 LABELS = {4: (2, 3), 2: (1,)}  # corners of a box, a point that belongs to the thing
 
@@ -85,4 +84,4 @@ def network(id: str) -> Sam2:
 
 def build(path: Path) -> Sam2:
     """The network in the folder of this file: config.json and model.safetensors."""
-    return Sam2(hub.load_model(path.parent, model_types=TYPES))
+    return Sam2(hub.load_model(path.parent, model_types={"sam2_video": "Sam2VideoModel"}))

@@ -20,7 +20,7 @@ from torch.nn import functional
 from revisit.networks import hub, runtime
 from revisit.networks.preprocessing import HALF_MEAN, HALF_STD, normalise_by_channel, resize_levels
 
-TYPES = ("sam3", "sam3_video")
+TYPES = {"sam3": "Sam3Model", "sam3_video": "Sam3Model"}  # published: detector and tracker, of which the first is read
 WORDS = 32  # tokens that it reads
 MASKS = 32  # upsampled at a time
 

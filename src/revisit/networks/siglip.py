@@ -58,4 +58,4 @@ def network(id: str) -> Siglip:
 def build(path: Path) -> Siglip:
     """The network in a folder of transformers, named by one of its files."""
     folder = path if path.is_dir() else path.parent
-    return Siglip(hub.load_model(folder, model_types=("siglip",)), folder)
+    return Siglip(hub.load_model(folder, model_types={"siglip": "SiglipModel"}), folder)
