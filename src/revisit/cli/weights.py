@@ -142,8 +142,7 @@ def verify(
 ) -> None:
     """Compare installed weights with their digests."""
     from revisit.weights.lock import read_lock_entries
-    from revisit.weights.verify import check_local_weights, ids_with_local_files
-    from revisit.weights.weights_folder import weights_root
+    from revisit.weights.weights_folder import check_local_weights, ids_with_local_files, weights_root
 
     if selected := bool(ids or observer_set or suite or metric):
         names = select_weights_ids(ids, observer_set, suite, metric, everything=False)
@@ -168,9 +167,8 @@ def path(
     json: bool = JSON,
 ) -> None:
     """Print the folder of the weights."""
-    from revisit.weights.local_files import file
     from revisit.weights.lock import require_lock_entry
-    from revisit.weights.weights_folder import weights_root
+    from revisit.weights.weights_folder import file, weights_root
 
     folder = file(require_lock_entry(name).id) if name else weights_root()
     console.print_json_or_text({"path": str(folder)}, str(folder), json)

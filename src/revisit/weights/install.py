@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from revisit.weights.local_files import is_library_installed
 from revisit.weights.lock import lock_entry_or_default
-from revisit.weights.weights_folder import find_local_weights, weights_root
+from revisit.weights.weights_folder import find_local_weights, is_library_installed, weights_root
 
 
 @dataclass

@@ -100,7 +100,7 @@ def forecast_pull(ids: Sequence[str], *, again: bool = False) -> list[dict[str, 
         source = locked.sources[0] if locked.sources else None
         row: dict[str, Any] = {"id": id, "title": locked.title, "licence": locked.licence, "gated": locked.gated}
         row["archive_of"] = ""
-        if not isinstance(local, str) and (local.is_put_by_hand or not again):
+        if not isinstance(local, str) and (local.receipt is None or not again):
             row |= {"state": local.state, "bytes": 0, "source": str(local.first_file)}
         elif source is None:
             row |= {"state": "by hand only", "bytes": 0, "source": locked.note or "no source; install it by hand"}
@@ -115,7 +115,7 @@ def forecast_pull(ids: Sequence[str], *, again: bool = False) -> list[dict[str, 
 
 def _pull_entry(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
     local = find_local_weights(locked, read=again)
-    if not isinstance(local, str) and (local.is_put_by_hand or not again):
+    if not isinstance(local, str) and (local.receipt is None or not again):
         return PullResult(locked.id, local.state, str(local.first_file))
     was_damaged = isinstance(local, WeightsProblem) and local.state == DAMAGED
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""The folder of weights on this machine (docs/weights.md).
+"""The folder of weights on this machine: what lies there, and whether it is right (docs/weights.md).
 
 <root>/<id>/<file>          pulled; receipt.json beside it says from where, and what its bytes were
 <root>/<id>/<file>          put there by hand, without a receipt
@@ -11,19 +11,21 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
-from revisit.core import MediaError
+from revisit.core import MediaError, MissingPrerequisite
 from revisit.core.text import parse_json
 from revisit.media.cache_folders import cache_root, user_cache
 from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path
-from revisit.weights.lock import LockedFile, LockedWeights
+from revisit.weights.lock import LockedFile, LockedWeights, lock_entry_or_default, read_lock_entries, require_lock_entry
+from revisit.weights.tensors import INSTALL
 
 ROOT = "REVISIT_WEIGHTS"
 RECEIPT = "receipt.json"
@@ -79,12 +81,8 @@ class LocalWeights:
         return next(iter(self.files.values()))
 
     @property
-    def is_put_by_hand(self) -> bool:
-        return self.receipt is None
-
-    @property
     def state(self) -> str:
-        return "by hand" if self.is_put_by_hand else "here"
+        return "by hand" if self.receipt is None else "here"
 
 
 class WeightsProblem(str):
@@ -267,3 +265,92 @@ def weights_problem_text(entry: LockedWeights, trouble: WeightsProblem) -> str:
         return f"weights of {entry.id} are missing: {remedy}"
     gated = f"accept the licence at {entry.gated}, then " if entry.gated else ""
     return f"weights of {entry.id} are missing: {trouble} is not there; {gated}{remedy}"
+
+
+def file(id: str) -> Path:
+    """The file of these weights; raises MissingPrerequisite with the command that brings or mends it."""
+    locked = lock_entry_or_default(id)
+    local = find_local_weights(locked)
+    if isinstance(local, str):
+        raise MissingPrerequisite(weights_problem_text(locked, local))
+    return local.first_file
+
+
+def folder(id: str) -> Path:
+    """The folder of a checkpoint of several files (config.json, model.safetensors, tokenizer)."""
+    return file(id).parent
+
+
+def why_missing(ids: Sequence[str]) -> str | None:
+    """Why networks with these weights cannot run here, with what to do; None where they can.
+
+    A library is not installed, or a file is missing, damaged or outdated.
+    """
+    for id in ids:
+        locked = lock_entry_or_default(id)
+        for library in locked.needs:
+            if not is_library_installed(library):
+                return f"{library} is not installed: {INSTALL}"
+        local = find_local_weights(locked)
+        if isinstance(local, str):
+            return weights_problem_text(locked, local)
+    return None
+
+
+def digests(ids: Sequence[str]) -> list[str]:
+    """`id=SHA-256` of each, as the lock pins it or as the file on this machine has it; nothing behind the sign where
+    that is unknown."""
+    return [f"{id}={source_digest(lock_entry_or_default(id))}" for id in ids]
+
+
+def required_libraries(ids: Sequence[str]) -> set[str]:
+    """Libraries that networks with these weights run on, such as torch and onnxruntime."""
+    return {library for id in ids for library in lock_entry_or_default(id).needs}
+
+
+@cache
+def is_library_installed(library: str) -> bool:
+    """Whether a library can be imported here."""
+    return find_spec(library) is not None
+
+
+@dataclass(frozen=True)
+class WeightsCheck:
+    """What was found of one entry."""
+
+    id: str
+    state: str  # ok, by hand, missing, damaged, outdated
+    said: str
+
+
+def ids_with_local_files() -> Sequence[str]:
+    """Ids of which anything is here, whole or not."""
+    root, entries = weights_root(), read_lock_entries().items()
+    return [id for id, one in entries if (root / id).is_dir() or not isinstance(find_local_weights(one), str)]
+
+
+def check_local_weights(id: str) -> WeightsCheck:
+    """Read all files of an entry."""
+    locked = require_lock_entry(id)
+    local = find_local_weights(locked, read=True)
+    if isinstance(local, str):
+        return WeightsCheck(id, local.state, weights_problem_text(locked, local))
+    if local.receipt is None:
+        comparisons = (_digest_comparison_text(locked, *one) for one in local.files.items())
+        return WeightsCheck(id, "by hand", "; ".join(comparisons))
+    return WeightsCheck(id, "ok", f"{local.first_file} from {local.receipt.source}")
+
+
+def _digest_comparison_text(locked: LockedWeights, name: str, path: Path) -> str:
+    """What a file that was put there by hand is, beside the one that was published."""
+    digest = cached_sha256(path, read=True)
+    file = next((file for file in locked.files if file.becomes == name), locked.files[0])
+    if not file.sha256:
+        comparison = "not checked: the lock has no digest"
+    elif path.suffix != Path(file.name).suffix:  # another format, or what a conversion made of it
+        comparison = f"not checked: the lock has only the digest of {file.name}"
+    elif digest.startswith(file.sha256):
+        comparison = "as published"
+    else:
+        comparison = f"which differs from the published {file.sha256}"
+    return f"{path}: SHA-256 {digest}, {comparison}"
