@@ -58,10 +58,7 @@ def first_frame_prompt(facts: Scene) -> str:
     if facts.get("picture"):
         return str(facts["picture"])
     one, other = facts["behind"]
-    return (
-        f"{STYLE} In {facts['place']}, {facts['subject']} stands on the left third of the picture, facing right. "
-        f"{facts['with']} is far on the right; the ground between is free. {one} and {other} stand in the background."
-    )
+    return str(WORDS["first_frame"].format_map({**facts, "style": STYLE, "one": one, "other": other}))
 
 
 def prompts_revealing_end_or_camera(families: Mapping[str, Scene]) -> list[str]:
