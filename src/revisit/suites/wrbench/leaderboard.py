@@ -17,13 +17,12 @@ from revisit.results.leaderboards import (
     protocol_tag,
 )
 from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE
-from revisit.suites.wrbench.metrics import STAND_INS, TITLES
+from revisit.suites.wrbench.metrics import METRIC_OF, STAND_INS, TITLES
 from revisit.suites.wrbench.tables import (
     ALL,
     MEASURES,
     T2V_MEASURES,
     SummaryRow,
-    metric_id_of_measure,
     printed_averages_note,
     published_model_rows,
     published_text_to_video_rows,
@@ -43,10 +42,9 @@ def wrbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
     rows = [*part["rows"], *([part["truth"]] if part.get("truth") else [])]
     names = [name for name in ALL if name in MEASURES or any(row[name]["value"] is not None for row in rows)]
     hashed = {
-        one.key: one.protocol
-        for one in board_columns_of_run(run, [BoardColumn(metric_id_of_measure(name), "") for name in names])
+        one.key: one.protocol for one in board_columns_of_run(run, [BoardColumn(METRIC_OF[name], "") for name in names])
     }
-    measures = [_measure_column(name, hashed.get(metric_id_of_measure(name), "")) for name in names]
+    measures = [_measure_column(name, hashed.get(METRIC_OF[name], "")) for name in names]
     substitutes = [
         f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
         for row in rows
@@ -61,7 +59,7 @@ def wrbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
         ),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(substitutes)}"] if substitutes else [])]),
     )
-    return [add_clips_to_cells(board, run.results, {name: metric_id_of_measure(name) for name in names})]
+    return [add_clips_to_cells(board, run.results, {name: METRIC_OF[name] for name in names})]
 
 
 def published_wrbench_boards(supplement: bool) -> list[Board]:

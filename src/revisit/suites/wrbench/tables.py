@@ -18,7 +18,7 @@ from revisit.results import Cell, Results
 from revisit.results.stand_ins import is_stand_in
 from revisit.stats.correlation import pearson_matrix
 from revisit.stats.paired import holm_corrected_p, wilcoxon_signed_rank
-from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
+from revisit.suites.wrbench.metrics import COLUMNS, METRIC_OF, STAND_INS
 
 MEASURES = tuple(COLUMNS)
 ALL = (*MEASURES, *STAND_INS)
@@ -28,11 +28,6 @@ SPARSE_COUNT, SPARSE_SHARE = 10, 0.10
 FACTORS = ("none", "spatial", "state_only", "full")  # of events: does the subject move, does its state change, or both
 ODOMETRY, NETWORK = "odometry", "network"  # ends of the names of stand-ins: who made them
 SummaryRow = Mapping[str, Any]  # of summary.json: facts of a model, and a value and n under the name of each measure
-
-
-def metric_id_of_measure(measure: str) -> str:
-    """The metric that a measure or a stand-in is read from."""
-    return STAND_INS[measure][1] if measure in STAND_INS else COLUMNS[measure]
 
 
 def rename_scores_by_measure(results: Results) -> Results:
@@ -60,7 +55,7 @@ def measure_of_record(record: Record) -> str | None:
     metric_id = record.question
     if is_stand_in(record):
         kind = ODOMETRY if record.facts.get("poses_from") == ODOMETRY else NETWORK
-        return next((name for name, (_, of) in STAND_INS.items() if of == metric_id and name.endswith(kind)), None)
+        return next((name for name in STAND_INS if METRIC_OF[name] == metric_id and name.endswith(kind)), None)
     if metric_id == "visual_integrity_lite":
         return "integrity_lite"
     return next((name for name, of in COLUMNS.items() if of == metric_id), None)
@@ -110,7 +105,7 @@ class ModelRow:
         or where none was needed."""
         values, used = [], []
         for measure in AVERAGED:
-            names = [measure, *(name for name, (of, _) in STAND_INS.items() if of == measure)]
+            names = [measure, *(name for name, of in STAND_INS.items() if of == measure)]
             source = next((name for name in names if self.mean_of_measure(name) is not None), None)
             if source is None:
                 return None

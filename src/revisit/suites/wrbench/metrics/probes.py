@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
-from revisit.core.text import read_package_yaml
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
 from revisit.evidence.judged import require_passed_canary
 from revisit.suites.wrbench.evidence import ProbeAnswers
+from revisit.suites.wrbench.metrics import FACTS
 
 PAPER = "arXiv:2606.20545 eq. 4-6"
 
@@ -65,5 +65,5 @@ def register_probe_metric(axis: str, card: Mapping[str, Any]) -> Metric:
     )(score_probes)  # fmt: skip
 
 
-for axis, card in read_package_yaml("revisit.suites.wrbench", "measures.yaml")["probes"].items():
+for axis, card in FACTS["probes"].items():
     register_probe_metric(axis, card)

@@ -12,17 +12,7 @@ import numpy as np
 from revisit.core import GateResult, NoScore, Series, Unscored, gate
 from revisit.evidence.judged import require_passed_canary
 from revisit.suites.wrbench.evidence import Judgeability, classify_judgeable_seconds
-
-ENDINGS = {  # of the seconds: our label, why the gate is closed, and what WRBench's own gate calls it
-    "returned": ("hidden, returned", "", ""),
-    "no return": ("hidden, not returned", "the subject left the view and did not return", "no_return"),
-    "never hidden": ("never hidden", "the subject never left the view", "no_oov"),
-    "late": (
-        "not seen at first", "the subject was not judgeable at first, and never left the view after that",
-        "no_initial_judgeable",
-    ),
-    "never judgeable": ("never seen", "the subject was never judgeable", "no_initial_judgeable"),
-}  # fmt: skip
+from revisit.suites.wrbench.metrics import FACTS
 
 
 @gate(id="wr_reobservation", version=2, title="Return that can be judged", needs=(Judgeability,))
@@ -37,7 +27,7 @@ def reobservation_gate(judged: Judgeability) -> GateResult | Unscored:
         facts["by"] = "second look"
     if ending == "unknown":
         return Unscored("unanswered", "the judge gave no valid answer about the seconds of the clip", facts)
-    label, reason, upstream_reason = ENDINGS[ending]
+    label, reason, upstream_reason = FACTS["endings"][ending]
     facts |= {"upstream_reason": upstream_reason} if upstream_reason else {}
     units = Series(second=np.arange(len(seconds)), value=seconds)
     try:
