@@ -24,9 +24,7 @@ pytest.importorskip("safetensors", reason="safetensors is not installed")
 from safetensors.torch import save_file  # noqa: E402
 
 from revisit.networks import mobile_sam, runtime, u2net  # noqa: E402
-from revisit.networks.mobile_sam import MobileSam  # noqa: E402
-from revisit.networks.sam import MaskDecoder, PromptEncoder  # noqa: E402
-from revisit.networks.tiny_vit import TinyViT  # noqa: E402
+from revisit.networks.mobile_sam import MaskDecoder, MobileSam, PromptEncoder, TinyViT  # noqa: E402
 from revisit.observers import masks as observers  # noqa: E402
 from revisit.observers.mask_tracking import Tracker, segment_things_in_boxes  # noqa: E402
 from revisit.suites.memobench.observers.detections import detections_by_look  # noqa: E402
