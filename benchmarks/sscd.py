@@ -41,7 +41,9 @@ def embed(pictures: Iterable[np.ndarray], variant: Variant = "sscd") -> np.ndarr
     """
     path = weights.file(variant)
     onnx.require_shapes(path, (None, None, None, 3), ((None, WIDTH),))
-    rows = [onnx.run(path, _resize_to_square(picture)[None], dtype=np.uint8)[0][0] for picture in pictures]
+    network = onnx.load_session(path)
+    name = network.get_inputs()[0].name
+    rows = [network.run(None, {name: _resize_to_square(picture)[None]})[0][0] for picture in pictures]
     vectors = np.array(rows, dtype=np.float32).reshape(-1, WIDTH)
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
 

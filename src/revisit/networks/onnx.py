@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from revisit.core import MissingPrerequisite
 from revisit.networks import settings
@@ -45,10 +44,10 @@ def execution_providers() -> list[Any]:
     return [("CUDAExecutionProvider", exact), "CPUExecutionProvider"]
 
 
-def run(path: Path, numbers: np.ndarray, dtype: DTypeLike = np.float32) -> list[np.ndarray]:
-    """All outputs of a network with one input of this type, in the order of the file."""
+def run(path: Path, numbers: np.ndarray) -> list[np.ndarray]:
+    """All outputs of a network with one input of float32, in the order of the file."""
     network = load_session(path)
-    outputs = network.run(None, {network.get_inputs()[0].name: np.ascontiguousarray(numbers, dtype=dtype)})
+    outputs = network.run(None, {network.get_inputs()[0].name: np.ascontiguousarray(numbers, dtype=np.float32)})
     return [np.asarray(output) for output in outputs]
 
 
