@@ -68,7 +68,7 @@ def write_evaluator_sidecars(
         Rows, and how many clips got sidecars and why others did not. Sidecars of other tools are never touched.
     """
     handover = EvaluatorExport()
-    for entry in read(source, roots, **({} if records is None else {"records": records})):
+    for entry in read(source, roots, records=records):
         if isinstance(entry, Rejected):
             handover.missing += entry.missing
             handover.without.update([] if entry.missing else [entry.reason])

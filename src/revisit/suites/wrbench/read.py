@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from revisit.control.job_runner import read_provenance_or_none
@@ -74,14 +73,10 @@ def read(
     """
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
-    apply_options = partial(
-        _apply_options,
-        poses=existing_option_folder("poses", poses) if poses is not None else None,
-        condition=condition,
-        targets=read_target_boxes(Path(targets).expanduser()) if targets is not None else {},
-        reference=existing_option_folder("reference", reference) if reference is not None else None,
-        series=_read_series_by_model(Path(series).expanduser()) if series is not None else {},
-    )
+    pose_folder = existing_option_folder("poses", poses) if poses is not None else None
+    boxes = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
+    references = existing_option_folder("reference", reference) if reference is not None else None
+    series_by_model = _read_series_by_model(Path(series).expanduser()) if series is not None else {}
     listing = Path(records).expanduser() if records else source / RECORDS
     if records is not None and not listing.is_file():
         raise UsageError(f"{listing}: no such file; --option records names the file that listed the records")
@@ -102,7 +97,7 @@ def read(
                 yield Rejected(entry.id, "two clips have this record and model; only one is allowed", entry.model)
                 continue
             case_ids.add(entry.id)
-            yield apply_options(entry)
+            yield _apply_options(entry, pose_folder, condition, boxes, references, series_by_model)
         else:
             yield entry
     if theirs or ours:
@@ -125,7 +120,6 @@ def wrbench_parameters_from_options(
 
 def _apply_options(
     case: Case,
-    *,
     poses: Path | None,
     condition: str | None,
     targets: Mapping[str, Target],

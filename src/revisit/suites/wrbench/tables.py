@@ -56,9 +56,7 @@ def measure_of_record(record: Record) -> str | None:
     if is_stand_in(record):
         kind = ODOMETRY if record.facts.get("poses_from") == ODOMETRY else NETWORK
         return next((name for name in STAND_INS if METRIC_OF[name] == metric_id and name.endswith(kind)), None)
-    if metric_id == "visual_integrity_lite":
-        return "integrity_lite"
-    return next((name for name, of in COLUMNS.items() if of == metric_id), None)
+    return next((name for name, of in METRIC_OF.items() if of == metric_id), None)
 
 
 @dataclass(frozen=True)
