@@ -9,10 +9,9 @@ import pytest
 
 from revisit.core import UsageError
 from revisit.judges.batch import JudgeClient, RetryPolicy
-from revisit.judges.calibration import CalibrationPlan, calibration_report
-from revisit.judges.labels import load_judge_labels, schema_from_form
+from revisit.judges.calibration import CalibrationPlan, calibration_report, load_judge_labels
 from revisit.judges.protocol import NoReply, Reply
-from revisit.judges.questions import Choice, Rating, YesNo
+from revisit.judges.questions import Choice, Rating, YesNo, schema_from_form
 from tests.judging import pictures
 
 CLIPS = 12

@@ -18,10 +18,9 @@ from revisit.engine.judging import read_judge_frames_of_clip
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.judges.batch import JudgeClient, RetryPolicy
-from revisit.judges.calibration import CalibrationPlan, calibration_report
+from revisit.judges.calibration import CalibrationPlan, calibration_report, load_judge_labels
 from revisit.judges.canary import append_colour_card, canary_questions, passed_or_canary_fault
 from revisit.judges.instrumented import InstrumentedJudge, read_scene_description
-from revisit.judges.labels import load_judge_labels
 from revisit.judges.protocol import Frames
 from revisit.judges.questions import Question
 from revisit.judges.settings import judge_from_source

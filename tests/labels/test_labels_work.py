@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-bench[annotate]')")
 
 from revisit.core import Case, Clip, UsageError
-from revisit.judges.labels import load_judge_labels as read_judge_labels
+from revisit.judges.calibration import load_judge_labels as read_judge_labels
 from revisit.labels.app import RaterPages
 from revisit.labels.export import labels_of_project, project_export_files, write_files
 from revisit.labels.label import Label, read_label_files

@@ -54,8 +54,7 @@ def ask_judge(
     json: bool = flag_option("--json", "Print the answer as JSON, with the raw reply and its cost."),
 ) -> None:
     """Ask one question about one clip."""
-    from revisit.judges.labels import schema_from_form
-    from revisit.judges.questions import Question
+    from revisit.judges.questions import Question, schema_from_form
 
     with open_judge_client(judge) as client:
         answer = client.ask(read_spread_frames(clip, frames), [Question("asked", question, schema_from_form(form))])[0]

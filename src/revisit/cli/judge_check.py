@@ -35,8 +35,7 @@ def check_judge(
     from revisit.engine.judging import read_judge_frames_of_clip
     from revisit.judges.batch import JudgeClient
     from revisit.judges.budget import Budget
-    from revisit.judges.calibration import CalibrationPlan, calibration_report
-    from revisit.judges.labels import load_judge_labels
+    from revisit.judges.calibration import CalibrationPlan, calibration_report, load_judge_labels
     from revisit.judges.protocol import Judge
     from revisit.judges.settings import ChosenJudge, judge_from_source
     from revisit.judges.store import AnswerStore, shared_answers_path

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from revisit.core import digest
+from revisit.core import UsageError, digest
 from revisit.judges.replies import (
     Passage,
     candidate_passages,
@@ -187,6 +187,19 @@ class JsonObject:
 
 
 Schema = YesNo | Number | Choice | Text | Many | JsonObject  # what a valid answer looks like
+
+
+def schema_from_form(form: str) -> Schema:
+    """The schema that a form names: yes-no, a range such as 1-5, or words to choose from."""
+    low, dash, high = form.partition("-")
+    if form in ("", "yes-no"):
+        return YesNo()
+    if dash and low.isdecimal() and high.isdecimal() and int(low) < int(high):
+        return Rating(int(low), int(high))
+    options = tuple(option.strip() for option in form.split(",") if option.strip())
+    if len(options) < 2:
+        raise UsageError(f"form must be yes-no, a range such as 1-5, or words such as red,green,blue, not {form!r}")
+    return Choice(options)
 
 
 @dataclass(frozen=True)
