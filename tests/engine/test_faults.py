@@ -277,8 +277,8 @@ def test_evidence_of_earlier_versions_is_still_read(tmp_path):
 def test_recorded_answers_belong_to_the_server_that_gave_them(tmp_path):
     from revisit.judges.protocol import JudgeAnswer
     from revisit.judges.questions import Question, YesNo
-    from revisit.judges.replay import ReplayJudge
     from revisit.judges.settings import judge_from_source
+    from revisit.judges.store import ReplayJudge
     from tests.judging import pictures
 
     def judge(name: str, **more: str):

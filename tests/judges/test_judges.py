@@ -20,9 +20,8 @@ from revisit.judges.canary import append_colour_card, canary_questions, card_col
 from revisit.judges.probability import p_yes_and_source
 from revisit.judges.protocol import Frames, JudgeAnswer, NoReply, Reply, Stopped, Usage
 from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Number, Question, Rating, Text, YesNo
-from revisit.judges.replay import ReplayJudge
 from revisit.judges.settings import judge_from_source
-from revisit.judges.store import AnswerStore, read_answer_lines
+from revisit.judges.store import AnswerStore, ReplayJudge, read_answer_lines
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress, memory_test_posed
 from revisit.suites.mbench.questions import TRIGGERS, ask_progress_ratings, ask_trigger

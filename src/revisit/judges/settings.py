@@ -21,8 +21,7 @@ from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.budget import Budget, JudgeLimit, TokenPrice
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.protocol import Judge
-from revisit.judges.replay import ReplayJudge
-from revisit.judges.store import AnswerStore
+from revisit.judges.store import AnswerStore, ReplayJudge
 from revisit.servers.endpoint import checked_settings
 
 URLS = ("http://", "https://")
