@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -35,6 +36,7 @@ from revisit.observers import matching, views
 from revisit.observers.matching import CELLS, Link, Points, find_described_points, link_by_similarity, match_points
 from revisit.observers.pictures import VIEWED, gray_at
 
+sys.path.insert(0, str(Path(__file__).parent / "matching"))  # where xfeat.py lies
 MOST, LEAST_PROBABILITY, LEAST_COSINE, RATIO = 500, 0.02, 0.82, 0.93
 TOLERANCE = 1.5  # pixels from the epipolar line
 FRAMES = 12  # of a clip with poses

@@ -1,4 +1,4 @@
-"""XFeat and SSCD of benchmarks/: their parts in closed form, and their real weights on pairs of known pictures."""
+"""XFeat and SSCD of benchmarks/matching: parts in closed form, and their real weights on pairs of known pictures."""
 
 from __future__ import annotations
 
