@@ -21,7 +21,7 @@ import msgspec
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
 from revisit.http_client import Progress, Unavailable, download, ignore_progress, url_without_secrets
 from revisit.media.digest import file_digest
-from revisit.weights import archives, convert, hub, registries
+from revisit.weights import archives, convert, registries
 from revisit.weights.lock import LockedFile, LockedWeights, Source, require_lock_entry
 from revisit.weights.weights_folder import (
     DAMAGED,
@@ -145,8 +145,8 @@ def fetch_from_first_source(locked: LockedWeights, batch: Pull) -> str:
                 _move_into_place(staging, place, _verify_and_convert(locked, staging, label, archive))
             return label
         except Unavailable as error:
-            refused = error.status in hub.DENIED and label.startswith("hub")
-            reasons.append(f"{label}: {hub.access_denied_text(locked, error) if refused else error}")
+            refused = error.status in registries.DENIED and label.startswith("hub")
+            reasons.append(f"{label}: {registries.access_denied_text(locked, error) if refused else error}")
         except RevisitError as error:
             reasons.append(f"{label}: {error}")
             code = min(code, error.exit_code)
@@ -180,7 +180,7 @@ def _download_attempts(locked: LockedWeights, batch: Pull) -> Iterator[tuple[str
     for source in locked.sources:
         if source.folder:
             yield str(source), partial(_copy_or_download_files, locked, source, batch)
-        elif all(any(True for _ in hub.find_cached_files(source, file)) for file in locked.files):
+        elif all(any(True for _ in registries.find_cached_files(source, file)) for file in locked.files):
             yield f"cache of {source}", partial(_copy_or_download_files, locked, source, batch, cached=True)
     for source in () if batch.offline else locked.sources:
         if not source.folder:
@@ -200,13 +200,13 @@ def _copy_or_download_files(
     for file in locked.files:
         path, to = source.path_in_source(file), _path_with_parent_folder(staging, file.name)
         if cached or not (source.hub or _is_url(where)):
-            local = next(hub.find_cached_files(source, file)) if cached else Path(where).expanduser() / path
+            local = next(registries.find_cached_files(source, file)) if cached else Path(where).expanduser() / path
             if not local.is_file():
                 raise Unavailable(f"{local}: there is no such file")
             shutil.copyfile(local, to)
         elif not _is_staged_and_verified(staging, file):
             url = where + urllib.parse.quote(path) if where.endswith("/") else where
-            remote = hub.hub_download_address(source, path) if source.hub else registries.RemoteFile(url)
+            remote = registries.hub_download_address(source, path) if source.hub else registries.RemoteFile(url)
             _download_verified(remote, to, file.sha256, file.size, batch, f"{locked.id}/{file.name}")
 
 
