@@ -125,21 +125,21 @@ def read_torchscript_tensors(path: Path) -> dict[str, Tensor]:
             f"{path}: this is not a valid TorchScript archive of tensors ({cause}); none of its code was run. Remove "
             "it and fetch the published file with `revisit weights pull`"
         ) from error
-    tensors: dict[str, Tensor] = {}
-    _collect_tensors(root, "", tensors, 0)
-    return tensors
+    collected: dict[str, Tensor] = {}
+    _collect_tensors(root, "", collected, 0)
+    return collected
 
 
-def _collect_tensors(module: object, prefix: str, tensors: dict[str, Tensor], depth: int) -> None:
+def _collect_tensors(module: object, prefix: str, collected: dict[str, Tensor], depth: int) -> None:
     import torch
 
     if not isinstance(module, Module) or depth > 50:  # deeper than any network, shallower than an endless one
         return
     for name, value in module.attributes.items():
         if isinstance(value, torch.Tensor):
-            tensors[f"{prefix}{name}"] = value
+            collected[f"{prefix}{name}"] = value
         else:
-            _collect_tensors(value, f"{prefix}{name}.", tensors, depth + 1)
+            _collect_tensors(value, f"{prefix}{name}.", collected, depth + 1)
 
 
 # Python's own unpickler, not the one in C, which sets memory aside for as many places as a file asks for
