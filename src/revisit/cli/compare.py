@@ -84,7 +84,7 @@ def compare(
 
 def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
     """The metrics that were named, of those that one of the runs asked."""
-    from revisit.results.metric_names import resolve_score_ids
+    from revisit.results.score_names import resolve_score_ids
 
     metrics = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
     return resolve_score_ids(metric, list(metrics), "these runs", sides[0].facts["suite"])
