@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.stats.agreement import cohen_kappa
-from revisit.stats.correlation import spearman
-from revisit.stats.ranks import kendall_tau
+from revisit.stats.correlation import kendall_tau, spearman
 
 RESAMPLES = 1000
 Interval = tuple[float, float]
