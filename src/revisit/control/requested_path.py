@@ -1,5 +1,7 @@
 """From a camera script to the path a clip is asked to follow: OpenCV camera-to-world, first frame at the origin.
 
+Scripts that are often asked for have names (presets.yaml).
+
 The path compiled here is what a clip is judged against. What a generator is fed may be stronger or coarser (gains,
 tokens, sampled poses); that belongs to its payload and never changes the path.
 """
@@ -11,11 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import UsageError
+from revisit.core.text import read_package_yaml
 from revisit.geometry.camera_script import Axes, Step, camera_path_of_length, parse_script
 from revisit.geometry.poses import Trajectory, make_trajectory
 from revisit.geometry.rotations import axis_angle_of_rotation, rotation_from_axis_angle, yaw_pitch_of_rotation
 
 FIELD_OF_VIEW = 60.0  # degrees across, where nothing else is known
+PRESET_FRAMES = 81
+PRESETS: dict[str, tuple[str, str]] = read_package_yaml(__package__, "presets.yaml")  # name -> script, what it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,3 +92,14 @@ def limit_translation_per_axis(c2w: np.ndarray, limit: float) -> np.ndarray:
     path = np.array(c2w, dtype=float)
     path[:, :3, 3] = np.clip(path[:, :3, 3], -limit, limit)
     return path
+
+
+def preset_script(name: str, *, degrees: float = 60, metres: float = 0.5, frames: int = PRESET_FRAMES) -> str:
+    """The script of a preset over so many frames; an even number cannot be told from the script alone."""
+    if name not in PRESETS:
+        raise UsageError(f"unknown camera preset {name!r}; choose one of {', '.join(PRESETS)}")
+    if frames < 5:
+        raise UsageError(f"a preset needs at least 5 frames, such as 81, not {frames}")
+    words = {"degrees": degrees, "metres": metres, "circle": 2 * np.pi}
+    counts = {"whole": frames, "out": frames // 2, "back": frames // 2, "steps": frames - 1}
+    return PRESETS[name][0].format(**counts, **{word: f"{value:.12g}" for word, value in words.items()})
