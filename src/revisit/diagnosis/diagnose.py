@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TypedDict
 
 from revisit.core import Record
-from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.responses import fitted_confidence
+from revisit.diagnosis.kinds import KINDS, fitted_confidence
 from revisit.diagnosis.rules import (
     IN_VIEW,
     RuleAnswer,
