@@ -14,9 +14,9 @@ import pytest
 
 from revisit.control.delivery import make_delivery, plan_for_generator
 from revisit.control.generators import Generator, find_generator, load_generators
+from revisit.control.job_runner import provenance_record
 from revisit.control.jobs import Job
 from revisit.control.payloads import PayloadError
-from revisit.control.provenance import provenance_record
 from revisit.control.requested_path import (
     PRESETS,
     amplify_path,
