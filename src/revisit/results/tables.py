@@ -16,7 +16,7 @@ from revisit.results.file_types import Stage
 from revisit.results.funnel import count_funnel_stages
 from revisit.results.results import Results
 from revisit.results.score_names import add_held_suffix
-from revisit.results.stand_ins import StandIn, list_stand_ins
+from revisit.results.stand_ins import stand_in_makers_by_metric
 
 NAMED = 6  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
@@ -83,7 +83,7 @@ def standard_summary(
     ranked = [model for model in models if model not in results.floors]
     held = [id for id in scored if id in metrics_changed_by_truth(results)]
     truths = {id: cell(results.truth, id) for id in scored if results.truth.records_for(id)} if results.truths else {}
-    replacements = list_stand_ins(results)
+    makers = stand_in_makers_by_metric(results)
     summary = {
         "cases": len(results.cases),
         "rejected": rejection_rows(results.rejected, noun, places),
@@ -91,7 +91,7 @@ def standard_summary(
         "metrics": {
             id: {
                 **metric_column_head(id, results),
-                **_stand_in_head(id, replacements),
+                **({"stand_in": makers[id]} if id in makers else {}),
                 "best": _best_of(id, {m: own[id] for m, own in cells.items()}, ranked, truths.get(id)),
             }
             for id in scored
@@ -184,12 +184,6 @@ def metric_column_head(id: str, results: Results) -> dict[str, Any]:
         "version": metric.version,
         "protocol": sorted({record.protocol for record in results.records_for(id)}),
     }
-
-
-def _stand_in_head(id: str, replacements: Sequence[StandIn]) -> dict[str, str]:
-    """Who measured a metric in the place of its published maker; nothing where nobody did."""
-    makers = dict.fromkeys(one.made_by for one in replacements if one.metric == id)
-    return {"stand_in": " or ".join(makers)} if makers else {}
 
 
 def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
