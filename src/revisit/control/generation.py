@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,11 @@ class GeneratorChoice:
     workers: int = 0  # 0: one, or one for each GPU
     gpus: Sequence[str] = ()
     loading: float = LOADING
+    further: Mapping[str, Callable[[JobRequest], Any]] = field(default_factory=dict)  # baseline generators, by name
 
-    def make_backends(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Sequence[GeneratorBackend]:
+    def make_backends(self) -> Sequence[GeneratorBackend]:
         """Who works: a backend for each worker. None of them begins before it is given a job."""
-        baselines = {**BASELINE_GENERATORS, **further}
+        baselines = {**BASELINE_GENERATORS, **self.further}
         if sum(map(bool, (self.command, self.serve, self.baseline, self.function))) != 1:
             raise UsageError(
                 "somebody has to make the clips: give --command (once for each clip), --serve (one process for many) "
@@ -117,14 +118,9 @@ def load_batch(suite: str, data: Path | None, out: Path | None, request: BatchRe
     return batch
 
 
-def generate_batch(
-    batch: JobBatch,
-    by: GeneratorChoice,
-    settings: GenerationSettings,
-    further: Mapping[str, Callable[[JobRequest], Any]] | None = None,
-) -> Iterator[JobResult]:
+def generate_batch(batch: JobBatch, by: GeneratorChoice, settings: GenerationSettings) -> Iterator[JobResult]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
-    backends = by.make_backends(further or {})
+    backends = by.make_backends()
     there: set[str] = set()
     try:
         for result in job_runner.run_jobs(batch.jobs, backends, batch.home, settings):
@@ -143,10 +139,7 @@ def generate_batch(
 
 
 def generate_batches(
-    batches: Sequence[JobBatch],
-    by: GeneratorChoice,
-    settings: GenerationSettings,
-    further: Mapping[str, Callable[[JobRequest], Any]],
+    batches: Sequence[JobBatch], by: GeneratorChoice, settings: GenerationSettings
 ) -> Iterator[tuple[JobBatch, Iterator[JobResult]]]:
     """Each batch with its results as they come, which must be read before the next; then the rendered ceilings.
 
@@ -156,13 +149,13 @@ def generate_batches(
     batches_with_clips = []
     for batch in batches:
         results: list[JobResult] = []
-        yield batch, _append_results(generate_batch(batch, by, settings, further), results)
+        yield batch, _append_results(generate_batch(batch, by, settings), results)
         if any(result.is_clip_there for result in results):
             batches_with_clips.append(batch)
     # A ceiling is no model's own: it is rendered again when another size or length is asked for.
     rendering = replace(settings, command=f"baseline {WORLD}", category=CEILING, replace="own")
     for ceiling in ceiling_batches(batches_with_clips, by):
-        yield ceiling, generate_batch(ceiling, replace(by, baseline=WORLD), rendering, further)
+        yield ceiling, generate_batch(ceiling, replace(by, baseline=WORLD), rendering)
 
 
 def _append_results(running: Iterator[JobResult], results: list[JobResult]) -> Iterator[JobResult]:
