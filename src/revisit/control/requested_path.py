@@ -62,12 +62,10 @@ def compile_script(
     return CameraPlan(script, steps, path, size, fps)
 
 
-def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> np.ndarray:
+def intrinsics(size: tuple[int, int]) -> np.ndarray:
     """K in pixels of a camera with square pixels and its axis through the middle of the picture."""
-    if not 1 <= field_of_view < 180:
-        raise UsageError(f"the field of view must be between 1 and 180 degrees, not {field_of_view:g}")
     width, height = size
-    focal = width / (2 * np.tan(np.radians(field_of_view / 2)))
+    focal = width / (2 * np.tan(np.radians(FIELD_OF_VIEW / 2)))
     return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
 
