@@ -157,7 +157,7 @@ def _generate_batches_and_exit(
 
 def _generate_records_and_exit(file: Path, card: Generator, out: Path, json: bool, **settings: Any) -> NoReturn:
     """Run the command for every record that has no clip yet, and write a manifest of the clips."""
-    from revisit.control.camera_records import generate_records, read_generation_records, write_clip_manifest
+    from revisit.control.generation import generate_records, read_generation_records, write_clip_manifest
     from revisit.core import SUITES
 
     records = read_generation_records(file)

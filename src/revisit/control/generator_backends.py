@@ -38,6 +38,7 @@ PLACEHOLDERS = (
 TAIL = 400  # characters of last words that are kept
 LOOK = 0.05  # seconds between two looks at a process that works
 LOADING = 3600.0  # seconds that a process may take to load its weights
+GeneratorFunction = Callable[[JobRequest], Any]  # returns frames, or has written the clip itself
 
 
 class Ended(NamedTuple):
@@ -186,7 +187,7 @@ class ProcessBackend:
 class FunctionBackend:
     """A function in this process. It cannot be stopped: a time-out does not reach it."""
 
-    def __init__(self, function: Callable[[JobRequest], Any]) -> None:
+    def __init__(self, function: GeneratorFunction) -> None:
         self.function = function
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
