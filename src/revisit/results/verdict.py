@@ -30,10 +30,9 @@ from revisit.results.ceilings import count_low_truth_scores, held_to_truth
 from revisit.results.display import number_text
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
-from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unreadable_clips_text
+from revisit.results.look_away_counts import REAPPEARANCE, LookAwayCounts, count_look_aways, unreadable_clips_text
 from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
 from revisit.results.results import Results
-from revisit.results.returned_states import REAPPEARANCE
 from revisit.results.run import Run
 from revisit.results.worst_frames import Moment, worst_moments
 
