@@ -369,44 +369,23 @@ def returned_state(results: ClipAnswers, case: Case) -> str | None:
     """
     diagnosis = diagnosis_of_case(results, case) if can_diagnose(results.of(case)) else None
     kinds = frozenset() if diagnosis is None else frozenset(finding.kind for finding in diagnosis.findings)
-    if VANISHES in kinds or _target_is_missing_unlike_truth(results, case):
+    truth, target = results.truth_of(case), results.answer(case, TARGET_GATE) or NO_ANSWER
+    is_missing = results.score(case, REAPPEARANCE) == 0
+    if VANISHES in kinds or (is_missing and (truth is None or results.score(truth, REAPPEARANCE) != 0)):
         return WITHOUT_TARGET
-    outcome = results.score(case, OUTCOME)
+    outcome, is_unsure = results.score(case, OUTCOME), target.status == "unsure"
     if outcome is None:
         return None
     if outcome <= RESET:
         # As at first and empty may look alike to the outcome: which of the two it is, only the target says.
-        return TARGET_UNCLEAR if _target_return_is_unsure(results, case) else AS_AT_FIRST
+        return TARGET_UNCLEAR if is_unsure else AS_AT_FIRST
     if outcome < WENT_ON or kinds & OTHER_STATES:
         return AS_NEITHER
-    if _gate_misses_target_unlike_truth(results, case):
+    in_truth = NO_ANSWER if truth is None else results.answer(truth, TARGET_GATE) or NO_ANSWER
+    if target.label == NOT_BACK != in_truth.label:
         return None
-    if _target_return_is_unsure(results, case) and not _target_is_probably_back(results, case, diagnosis):
+    # An undecided gate may lean towards the return, where the diagnosis denies that the object vanished.
+    is_denied = diagnosis is not None and VANISHES not in diagnosis.undecided_kinds
+    if is_unsure and not (is_denied and target.facts.get("guess") == BACK):
         return TARGET_UNCLEAR
     return AS_IT_SHOULD
-
-
-def _target_is_probably_back(results: ClipAnswers, case: Case, diagnosis: Diagnosis | None) -> bool:
-    """Whether the diagnosis denies that the object vanished, and the undecided gate leans towards its return."""
-    target = results.answer(case, TARGET_GATE)
-    denied = diagnosis is not None and VANISHES not in diagnosis.undecided_kinds
-    return denied and target is not None and target.facts.get("guess") == BACK
-
-
-def _target_is_missing_unlike_truth(results: ClipAnswers, case: Case) -> bool:
-    """Whether a clip came back to the target's place without it, and its truth did not."""
-    truth = results.truth_of(case)
-    return results.score(case, REAPPEARANCE) == 0 and (truth is None or results.score(truth, REAPPEARANCE) != 0)
-
-
-def _gate_misses_target_unlike_truth(results: ClipAnswers, case: Case) -> bool:
-    """Whether the gate saw the target hide and not come back, unlike that of the truth."""
-    truth = results.truth_of(case)
-    answers = [None if one is None else results.answer(one, TARGET_GATE) for one in (case, truth)]
-    return [answer is not None and answer.label == NOT_BACK for answer in answers] == [True, False]
-
-
-def _target_return_is_unsure(results: ClipAnswers, case: Case) -> bool:
-    """Whether nobody can tell if the target came back."""
-    target = results.answer(case, TARGET_GATE)
-    return target is not None and target.status == "unsure"
