@@ -16,8 +16,8 @@ GEN3C_PICTURE = (1280, 704)
 
 
 def write_w2c_arrays(ask: PayloadRequest) -> dict[str, bytes]:
-    lens = ask.intrinsics_of_every_frame(ask.plan.size)
-    return family.npz_payload(w2c=invert_rigid_poses(ask.c2w)[None], intrinsics=lens[None])
+    lenses = np.tile(ask.intrinsics_for_size(ask.plan.size), (1, len(ask.c2w), 1, 1))
+    return family.npz_payload(w2c=invert_rigid_poses(ask.c2w)[None], intrinsics=lenses)
 
 
 def read_w2c_arrays(files: Files, frame_count: int) -> LoadedPath:
@@ -25,8 +25,8 @@ def read_w2c_arrays(files: Files, frame_count: int) -> LoadedPath:
 
 
 def write_multiview_npz(ask: PayloadRequest) -> dict[str, bytes]:
-    lens = ask.intrinsics_of_every_frame(GEN3C_PICTURE)
-    return family.npz_payload(w2cs_all=invert_rigid_poses(ask.c2w), Ks_all=lens)
+    lenses = np.tile(ask.intrinsics_for_size(GEN3C_PICTURE), (len(ask.c2w), 1, 1))
+    return family.npz_payload(w2cs_all=invert_rigid_poses(ask.c2w), Ks_all=lenses)
 
 
 def read_multiview_npz(files: Files, frame_count: int) -> LoadedPath:
