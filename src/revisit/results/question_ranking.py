@@ -335,11 +335,13 @@ def _rank_models_in_metric(results: Results, question: SuiteQuestion, metric: st
         for rank in ranks_from_ranking(ranking)
     ]
     score = ranking_score_id(results, metric)
+    truth = results.truth.cell(score) if results.truths else Cell(0, 0)
     clips = len({case.pairing_key for case in common.cases})
     reasons = {model: _no_score_reason_text(groups[model], metric, question) for model, (n, _) in rare.items() if not n}
     return QuestionRanking(
-        question, metric, tuple(places), _pair_outcomes(ranking, metric), clips, rare, _truth_cell(results, metric),
-        score != metric, reasons=reasons, unranked={model: cells[model] for model in rare}, score=score,
+        question, metric, tuple(places), _pair_outcomes(ranking, metric), clips, rare,
+        None if truth.mean is None else truth, score != metric, reasons=reasons,
+        unranked={model: cells[model] for model in rare}, score=score,
     )  # fmt: skip
 
 
@@ -421,9 +423,3 @@ def _unanswered_reason_text(results: Results, question: SuiteQuestion) -> str:
 
 def _not_asked_text(kind: str, why: str) -> str:
     return "; ".join(filter(None, [f"not asked: {why}", REMEDIES.get(kind, "")]))
-
-
-def _truth_cell(results: Results, metric: str) -> Cell | None:
-    """The truth's own scores, under the name by which the models are ranked."""
-    cell = results.truth.cell(ranking_score_id(results, metric)) if results.truths else None
-    return cell if cell is not None and cell.mean is not None else None
