@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 
-from revisit.core import METRICS, SUITES, Case, Record, digest
+from revisit.core import METRICS, SUITES, Case, digest
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names
 from revisit.results import collapses
@@ -351,11 +351,11 @@ def _standing_still_sentences(results: Results, rule: Details) -> list[str]:
 
 def measure_judge_trust(results: Results) -> JudgeTrust | None:
     """How often the judge of a run failed its control questions; None where it never did."""
-    judged = {record.question for record in results.records if _is_untrusted_answer(record)}
-    if not judged:
+    untrusted = [one for one in results.records if one.reason is not None and one.reason.kind == UNTRUSTED]
+    if not untrusted:
         return None
+    judged, failed = {record.question for record in untrusted}, {record.case.id for record in untrusted}
     answers = [record for record in results.records if record.question in judged]
-    failed = {record.case.id for record in answers if _is_untrusted_answer(record)}
     answered = {
         record.case.id
         for record in answers
@@ -363,7 +363,3 @@ def measure_judge_trust(results: Results) -> JudgeTrust | None:
     }
     unjudged = {record.case.id for record in answers if record.failed} - answered
     return JudgeTrust(len(failed), len(answered | failed), len(unjudged))
-
-
-def _is_untrusted_answer(record: Record) -> bool:
-    return record.reason is not None and record.reason.kind == UNTRUSTED
