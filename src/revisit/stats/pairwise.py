@@ -11,6 +11,7 @@ withdrawn.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -141,7 +142,8 @@ def _rank_models_cached(
         _compare_pair(one, other, row[one], row[other], clusters, sign, range) for one, other in combinations(order, 2)
     ]
     pairs = _with_family_wise_p([pair for pair in tried if pair is not None], order, row, clusters)
-    best = _model_beating_all_others(order, pairs)
+    wins = Counter(pair.ahead for pair in pairs if pair.is_significant_alone)
+    best = next((model for model in order if wins[model] == len(order) - 1 > 0), None)
     decided = [
         replace(
             pair, decided=pair.wins != pair.losses and (pair.ahead == best or (pair.p is not None and pair.p <= ALPHA))
@@ -231,12 +233,6 @@ def _with_family_wise_p(
         overall = _overall_permutation_p(values, clusters, [(place[pair.ahead], place[pair.behind]) for pair in tested])
     corrected = iter(shaffer_step_down_p(p, len(compared), overall))
     return [pair if pair.test.p is None else replace(pair, p=next(corrected)) for pair in pairs]
-
-
-def _model_beating_all_others(order: Sequence[str], pairs: Sequence[ModelPair]) -> str | None:
-    """The model that beats each of the others at 5 %."""
-    beaten = {model: sum(pair.is_significant_alone and pair.ahead == model for pair in pairs) for model in order}
-    return next((model for model in order if beaten[model] == len(order) - 1 > 0), None)
 
 
 def _undecide_pairs_in_cycles(pairs: Sequence[ModelPair]) -> tuple[ModelPair, ...]:
