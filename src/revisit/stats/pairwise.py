@@ -138,10 +138,7 @@ def _rank_models_cached(
     adjusted = means if np.isfinite(values).all() else dict(zip(models, clip_adjusted_means(values), strict=True))
     order = sorted(adjusted, key=lambda model: (-sign * adjusted[model], model))
     row = {model: values[place] for place, model in enumerate(models)}
-    tried = [
-        _compare_pair(one, other, row[one], row[other], clusters, sign, range) for one, other in combinations(order, 2)
-    ]
-    pairs = _with_family_wise_p([pair for pair in tried if pair is not None], order, row, clusters)
+    pairs = _with_family_wise_p(_compare_all_pairs(order, row, clusters, sign, range), order, row, clusters)
     wins = Counter(pair.ahead for pair in pairs if pair.is_significant_alone)
     best = next((model for model in order if wins[model] == len(order) - 1 > 0), None)
     decided = [
@@ -154,26 +151,23 @@ def _rank_models_cached(
     return Ranking(tuple(order), means, adjusted, counts, _undecide_pairs_in_cycles(decided), best, higher_is_better)
 
 
-def _compare_pair(
-    one: str,
-    other: str,
-    first: np.ndarray,
-    second: np.ndarray,
-    clusters: Sequence[Hashable],
-    sign: int,
-    range: float | None,
-) -> ModelPair | None:
-    """Two models on their common clips, the one with the better mean ahead; None where there is no such clip."""
-    both = np.flatnonzero(np.isfinite(first) & np.isfinite(second))
-    if not len(both):
-        return None
-    mine, others = first[both], second[both]
-    if sign * (math.fsum(mine) - math.fsum(others)) < 0:
-        one, other, mine, others = other, one, others, mine
-    test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], range)
-    assert test is not None
-    change = sign * (mine - others)
-    return ModelPair(one, other, int((change > 0).sum()), int((change < 0).sum()), test)
+def _compare_all_pairs(
+    order: Sequence[str], scores: Mapping[str, np.ndarray], clusters: Sequence[Hashable], sign: int, range: float | None
+) -> list[ModelPair]:
+    """Each two models on their common clips, the one with the better mean ahead; without those that have none."""
+    pairs = []
+    for one, other in combinations(order, 2):
+        both = np.flatnonzero(np.isfinite(scores[one]) & np.isfinite(scores[other]))
+        if not len(both):
+            continue
+        is_other_better = sign * (math.fsum(scores[one][both]) - math.fsum(scores[other][both])) < 0
+        ahead, behind = (other, one) if is_other_better else (one, other)
+        mine, others = scores[ahead][both], scores[behind][both]
+        test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], range)
+        assert test is not None
+        change = sign * (mine - others)
+        pairs.append(ModelPair(ahead, behind, int((change > 0).sum()), int((change < 0).sum()), test))
+    return pairs
 
 
 def clip_adjusted_means(values: np.ndarray) -> list[float]:
