@@ -19,8 +19,7 @@ from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_from_ranking
 from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
-from revisit.stats.pairwise import Ranking, models_with_few_clips
-from revisit.stats.power import MANY, clusters_needed
+from revisit.stats.pairwise import MANY, Ranking, clusters_needed, models_with_few_clips
 
 QUESTION_KEYS = {"ask", "metrics", "memory", "gate"}  # of an entry of `questions` in a suite's card
 NO_DIFFERENCE = "no difference is in sight"
