@@ -84,7 +84,7 @@ class PairOutcome:
     @property
     def _difference_text(self) -> str:
         """`+0.21 (95 % CI 0.05 to 0.37)`."""
-        remarks = [f"95 % CI {display.difference_interval_text(self.interval)}"] if self.interval else []
+        remarks = [f"95 % CI {display.interval_ends_text(self.interval, of_difference=True)}"] if self.interval else []
         remarks += ["lower is better"] if self.lower_is_better and self.difference else []
         return display.signed_number_text(self.difference) + (f" ({'; '.join(remarks)})" if remarks else "")
 
