@@ -538,7 +538,7 @@ def generate(
     >>> results = revisit.evaluate(made.source)  # doctest: +SKIP
     """
     from revisit.control import generation
-    from revisit.control.baseline_generators import BASELINE_GENERATORS
+    from revisit.control.generator_backends import BASELINE_GENERATORS
     from revisit.control.generators import find_generator as card
     from revisit.worlds.on_demand import rendered_world_frames
 

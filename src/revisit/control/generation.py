@@ -17,9 +17,8 @@ from typing import Any
 import yaml
 
 from revisit.control import generator_backends, job_runner
-from revisit.control.baseline_generators import BASELINE_GENERATORS
 from revisit.control.delivery import plan_for_generator
-from revisit.control.generator_backends import LOADING, GeneratorBackend, GeneratorFunction
+from revisit.control.generator_backends import BASELINE_GENERATORS, LOADING, GeneratorBackend, GeneratorFunction
 from revisit.control.generators import Generator
 from revisit.control.job_runner import GenerationSettings, JobResult
 from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name_for_id, is_folder_name, require_distinct_jobs
