@@ -29,8 +29,7 @@ def show(
     """Print the path of a script: where the camera is and where it looks."""
     import numpy as np
 
-    from revisit.control.plot import camera_plan_svg
-    from revisit.control.requested_path import compile_script
+    from revisit.control.requested_path import camera_plan_svg, compile_script
     from revisit.geometry.rotations import yaw_pitch_of_rotation
 
     plan = compile_script(

@@ -198,8 +198,7 @@ class Verdict:
 
 
 def _place_as_json(place: Place) -> dict[str, object]:
-    common = place.common and place.common.as_json()
-    return {**asdict(place), "cell": place.cell.as_json(), "common": common}
+    return {**asdict(place), "cell": place.cell.as_json(), "common": place.common and place.common.as_json()}
 
 
 def make_verdict(results: Results, suite_card: Details) -> Verdict:
