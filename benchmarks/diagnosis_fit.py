@@ -26,10 +26,8 @@ from revisit.audit.schema import Content
 from revisit.core import METRICS, SUITES, Case, Clip, Record, Target, digest
 from revisit.core.cases import InMemory
 from revisit.diagnosis.diagnose import SURE_ENOUGH
-from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.responses import sign_names_of_kind, sign_values_for_kind
+from revisit.diagnosis.kinds import CAMERA, KINDS, Scores, read_signs, sign_names_of_kind, sign_values_for_kind
 from revisit.diagnosis.rules import LEFT
-from revisit.diagnosis.signs import CAMERA, Scores, read_signs
 from revisit.engine.in_memory import observe_and_score_cases, plan_for_given_cases
 from revisit.engine.request import load_observer_set
 from revisit.worlds.failures import FAILURES, generate

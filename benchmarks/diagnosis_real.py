@@ -18,7 +18,7 @@ from noted_kinds import compare, read_noted_kinds
 import revisit
 from revisit.core import Record
 from revisit.diagnosis.diagnose import diagnose
-from revisit.diagnosis.signs import READ
+from revisit.diagnosis.kinds import READ
 
 SITUATIONS = ("ref", "alone")
 

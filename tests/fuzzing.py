@@ -378,7 +378,7 @@ def _runs(folder: Path) -> Iterator[Reader]:
 
 
 def _settings(folder: Path) -> Iterator[Reader]:
-    from revisit.control.camera_records import read_generation_records
+    from revisit.control.generation import read_generation_records
     from revisit.control.generators import load_generators
     from revisit.evidence.answers import BankQuestion as BankQuestion
     from revisit.judges.calibration import load_judge_labels as judged_labels

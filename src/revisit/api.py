@@ -538,14 +538,15 @@ def generate(
     >>> results = revisit.evaluate(made.source)  # doctest: +SKIP
     """
     from revisit.control import generation
-    from revisit.control.baseline_generators import BASELINE_GENERATORS
+    from revisit.control.generator_backends import BASELINE_GENERATORS
     from revisit.control.generators import find_generator as card
     from revisit.worlds.on_demand import rendered_world_frames
 
-    is_baseline = isinstance(by, str) and by in {**BASELINE_GENERATORS, "world": rendered_world_frames}
+    further = {"world": rendered_world_frames}
+    is_baseline = isinstance(by, str) and by in {**BASELINE_GENERATORS, **further}
     kind = "baseline" if is_baseline else "function" if not isinstance(by, str) else "serve" if serve else "command"
     maker: dict[str, Any] = {kind: by}
-    who = generation.GeneratorChoice(**maker, workers=workers, gpus=[str(gpu) for gpu in gpus])
+    who = generation.GeneratorChoice(**maker, workers=workers, gpus=[str(gpu) for gpu in gpus], further=further)
     name = model or who.baseline
     if not name:
         raise UsageError("model= says what your model is called in tables and folders")
@@ -559,7 +560,7 @@ def generate(
     )  # fmt: skip
     folder, clips = (None if path is None else Path(path) for path in (data, out))
     batch = generation.load_batch(suite, folder, clips, condition)
-    running = generation.generate_batches([batch], who, how, {"world": rendered_world_frames})
+    running = generation.generate_batches([batch], who, how)
     jobs = [job for _, results in running for job in results]
     return generation.Generation(tuple(jobs), batch)
 

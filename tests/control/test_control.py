@@ -14,11 +14,17 @@ import pytest
 
 from revisit.control.delivery import make_delivery, plan_for_generator
 from revisit.control.generators import Generator, find_generator, load_generators
+from revisit.control.job_runner import provenance_record
 from revisit.control.jobs import Job
 from revisit.control.payloads import PayloadError
-from revisit.control.presets import PRESETS, preset_script
-from revisit.control.provenance import provenance_record
-from revisit.control.requested_path import amplify_path, compile_script, intrinsics, limit_translation_per_axis
+from revisit.control.requested_path import (
+    PRESETS,
+    amplify_path,
+    compile_script,
+    intrinsics,
+    limit_translation_per_axis,
+    preset_script,
+)
 from revisit.core import UsageError
 from revisit.geometry.camera_script import ALIASES, MOVES, RESTS
 

@@ -233,7 +233,7 @@ def serving(tmp_path: Path) -> Callable[[list[str]], tuple[list[Job], str]]:
 def run(jobs: list[Job], by: GeneratorChoice, home: Path, **facts: object):
     from revisit.control.job_runner import run_jobs
 
-    return {made.id: made for made in run_jobs(jobs, by.make_backends({}), home, generation_settings_for(by, **facts))}
+    return {made.id: made for made in run_jobs(jobs, by.make_backends(), home, generation_settings_for(by, **facts))}
 
 
 def test_a_live_process_serves_many_jobs_and_is_started_again_when_it_dies(serving, tmp_path: Path) -> None:
@@ -290,10 +290,10 @@ def test_one_run_at_a_time(serving, tmp_path: Path) -> None:
     from revisit.control.job_runner import run_jobs
 
     by = GeneratorChoice(serve=command)
-    first = run_jobs(jobs, by.make_backends({}), tmp_path / "out", generation_settings_for(by))
+    first = run_jobs(jobs, by.make_backends(), tmp_path / "out", generation_settings_for(by))
     next(first)
     with pytest.raises(UsageError, match="another run"):
-        list(run_jobs(jobs, by.make_backends({}), tmp_path / "out", generation_settings_for(by)))
+        list(run_jobs(jobs, by.make_backends(), tmp_path / "out", generation_settings_for(by)))
     assert next(first).is_clip_there
 
 

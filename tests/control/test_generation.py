@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.control.camera_records import generate_records, read_generation_records, write_clip_manifest
+from revisit.control.generation import generate_records, read_generation_records, write_clip_manifest
 from revisit.control.generator_backends import command_arguments
 from revisit.control.generators import Generator, find_generator
 from revisit.control.jobs import BatchRequest

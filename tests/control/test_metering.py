@@ -79,7 +79,7 @@ def command_of(place: Path, mine: int, child: int = 0) -> str:
 
 
 def costs(place: Path, by: GeneratorChoice, jobs: list[Job]) -> list[dict[str, Any]]:
-    made = list(run_jobs(jobs, by.make_backends({}), place / "out/m", generation_settings_for(by, timeout=600)))
+    made = list(run_jobs(jobs, by.make_backends(), place / "out/m", generation_settings_for(by, timeout=600)))
     assert [one.status for one in made] == ["made"] * len(jobs), made
     assert all(one.cost == read_provenance_or_none(job.out)["cost"] for one, job in zip(made, jobs, strict=True))
     return [one.cost for one in made if one.cost is not None]

@@ -17,8 +17,7 @@ from scipy.spatial.transform import Rotation
 from revisit.control.delivery import Delivery, make_delivery, plan_for_generator
 from revisit.control.generators import Generator, find_generator
 from revisit.control.payloads import FAMILIES, PayloadError
-from revisit.control.presets import preset_script
-from revisit.control.requested_path import CameraPlan
+from revisit.control.requested_path import CameraPlan, preset_script
 from tests.loaders import READERS, lingbot_keys, matrix_game_2_keys, walked
 
 GENERATORS = [

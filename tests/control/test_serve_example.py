@@ -49,7 +49,7 @@ def test_many_jobs_three_crashes_and_a_hang(count: int, tmp_path: Path) -> None:
     ]
     by = GeneratorChoice(serve=f"'{sys.executable}' '{tmp_path / 'faulty.py'}' '{EXAMPLES}' '{tmp_path}'", workers=2)
     ended = list(
-        run_jobs(jobs, by.make_backends({}), tmp_path / "out", generation_settings_for(by, timeout=15, retries=1))
+        run_jobs(jobs, by.make_backends(), tmp_path / "out", generation_settings_for(by, timeout=15, retries=1))
     )
     assert Counter(made.status for made in ended) == {"made": count}
     assert {made.id for made in ended if made.tries == 2} == {"j002", "j009", "j012", "j015"}
@@ -60,6 +60,6 @@ def test_many_jobs_three_crashes_and_a_hang(count: int, tmp_path: Path) -> None:
     assert (
         len({read_provenance_or_none(job.out)["output"]["sha256"] for job in jobs}) == count
     )  # nobody got another's clip
-    again = list(run_jobs(jobs, by.make_backends({}), tmp_path / "out", generation_settings_for(by, timeout=15)))
+    again = list(run_jobs(jobs, by.make_backends(), tmp_path / "out", generation_settings_for(by, timeout=15)))
     assert {made.status for made in again} == {"kept"}
     assert sum(Counter((tmp_path / "loads").read_text().split()).values()) == 6  # what is there needs no weights

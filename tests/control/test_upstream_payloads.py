@@ -13,8 +13,7 @@ import pytest
 
 from revisit.control.delivery import Delivery, make_delivery
 from revisit.control.generators import Generator, find_generator, load_generators
-from revisit.control.presets import preset_script
-from revisit.control.requested_path import amplify_path, compile_script, limit_translation_per_axis
+from revisit.control.requested_path import amplify_path, compile_script, limit_translation_per_axis, preset_script
 from tests.loaders import READERS, poses_of_rows, relative, rows_of_19
 
 # Presets whose files are compared; MagicWorld has no tilt and no dolly upstream.

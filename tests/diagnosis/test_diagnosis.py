@@ -14,9 +14,7 @@ from diagnosis_fit import HELD_OUT, TRAINING, diagnosis_metrics, examine, fit, l
 from revisit.audit.grid import story
 from revisit.core import METRICS, Case, Clip, Reason, Record
 from revisit.diagnosis.diagnose import Diagnosis, diagnose
-from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.responses import load_response_models
-from revisit.diagnosis.signs import Scores, read_signs
+from revisit.diagnosis.kinds import KINDS, Scores, load_response_models, read_signs
 from revisit.results import Results
 from revisit.results.ceilings import RESET as RESET_BOUND
 from revisit.results.diagnoses import summarise_diagnoses

@@ -16,7 +16,7 @@ from noted_kinds import NotedKinds, compare, read_noted_kinds
 import revisit
 from revisit.core import METRICS, Case, Clip, Reason, Record
 from revisit.diagnosis.diagnose import SURE, Diagnosis, Finding, diagnose
-from revisit.diagnosis.signs import READ
+from revisit.diagnosis.kinds import READ
 
 HERE = Path(__file__).parent
 CASE = Case("c", "folder", "m", "s", Clip(Path("c.mp4")))

@@ -18,7 +18,7 @@ from revisit.metrics.drift_curves import DRIFT_METRICS, share_left_in_unit_squar
 from revisit.metrics.view_gate import derive_view_relations
 from revisit.observers.patches import viewed_and_next_frame_numbers
 from revisit.observers.pictures import VIEWED
-from revisit.results.drift import drift_curves
+from revisit.results.tables import drift_curves
 from tests.benchmark_scripts import script
 from tests.conftest import PROJECT
 from tests.datasets import FOCAL, SIZE, film, wall

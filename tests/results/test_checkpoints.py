@@ -6,9 +6,8 @@ import numpy as np
 
 from revisit.core import Reason, Record
 from revisit.results import Results
-from revisit.results.checkpoints import COVERAGE, choose_checkpoints
 from revisit.results.compare import Contender
-from revisit.results.trend import score_trends
+from revisit.results.trend import COVERAGE, choose_checkpoints, score_trends
 from tests.results.test_compare import SCENE, entry
 
 

@@ -12,8 +12,7 @@ from revisit.geometry.camera_script import leaves_and_returns
 from revisit.report.verdict import _look_away_parts
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
-from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
-from revisit.results.returned_states import diagnosis_of_case
+from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, diagnosis_of_case
 from revisit.results.verdict import make_verdict
 from tests.diagnosis.test_diagnosis import RESET, RESET_FACTS
 from tests.diagnosis.test_diagnosis import records as answers_of

@@ -25,7 +25,7 @@ from revisit.core import (
 )
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
-from revisit.results.display import difference_interval_text
+from revisit.results.display import interval_ends_text
 from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, rank_question, read_suite_questions
 from revisit.results.verdict import make_verdict, metrics_deciding_questions
 from tests.stats.test_stats import by_scipy
@@ -96,13 +96,13 @@ def test_a_decided_difference_never_seems_to_touch_0_and_an_undecided_one_never_
 
 
 def test_an_end_next_to_0_has_the_digits_that_tell_its_side() -> None:
-    assert difference_interval_text((0.0004, 0.37)) == "0.0004 to 0.37"
-    assert difference_interval_text((-0.37, -0.0004)) == "−0.37 to −0.0004"
-    assert difference_interval_text((-0.0049, 0.37)) == "−0.005 to 0.37"
-    assert difference_interval_text((3e-7, 0.37)) == "3.0e-07 to 0.37"
-    assert difference_interval_text((0.0, 0.37)) == "0.00 to 0.37"
-    assert difference_interval_text((0.0151, 0.37)) == "0.02 to 0.37"
-    assert difference_interval_text((-0.2, -0.2)) == "all equal"
+    assert interval_ends_text((0.0004, 0.37), of_difference=True) == "0.0004 to 0.37"
+    assert interval_ends_text((-0.37, -0.0004), of_difference=True) == "−0.37 to −0.0004"
+    assert interval_ends_text((-0.0049, 0.37), of_difference=True) == "−0.005 to 0.37"
+    assert interval_ends_text((3e-7, 0.37), of_difference=True) == "3.0e-07 to 0.37"
+    assert interval_ends_text((0.0, 0.37), of_difference=True) == "0.00 to 0.37"
+    assert interval_ends_text((0.0151, 0.37), of_difference=True) == "0.02 to 0.37"
+    assert interval_ends_text((-0.2, -0.2), of_difference=True) == "all equal"
 
 
 def test_numbers_of_clips_are_told_with_a_range() -> None:

@@ -10,14 +10,15 @@ import pytest
 
 from revisit.stats.alignment import (
     Comparison,
+    Preference,
     compare_win_ratios,
     draw_fit_scenes,
     evaluate_decisions,
+    fit_bradley_terry,
     fit_tie_region,
     gate_judgeability,
     spearman_of_pairs,
 )
-from revisit.stats.bradley_terry import Preference, fit_bradley_terry
 
 
 def test_win_ratios_in_closed_form():

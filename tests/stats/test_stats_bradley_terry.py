@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.core import UsageError
-from revisit.stats.bradley_terry import Preference, fit_bradley_terry, half_preferences_of_tie
+from revisit.stats.alignment import Preference, fit_bradley_terry, half_preferences_of_tie
 
 COUNTS = {("a", "b"): 7, ("b", "a"): 3, ("b", "c"): 6, ("c", "b"): 4, ("a", "c"): 8, ("c", "a"): 2}
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from revisit.stats.intervals import Estimate, estimate_mean, welch_difference
 from revisit.stats.paired import paired_test
-from revisit.stats.power import clusters_needed, clusters_to_detect
+from revisit.stats.pairwise import clusters_needed, clusters_to_detect
 
 
 @pytest.mark.parametrize("effect", [0.15, 0.4, 0.9])

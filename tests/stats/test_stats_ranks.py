@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.stats.ranks import auc, kendall_tau, paired_cohen_d
+from revisit.stats.correlation import auc, kendall_tau, paired_cohen_d
 
 scipy_stats = pytest.importorskip("scipy.stats")
 

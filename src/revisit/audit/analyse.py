@@ -16,8 +16,8 @@ from revisit.core import METRICS, Case, Metric, Record
 from revisit.core.grouping import group_items
 from revisit.results import Results
 from revisit.results.display import reason_title
+from revisit.stats.correlation import auc, kendall_tau, paired_cohen_d
 from revisit.stats.intervals import mean_interval
-from revisit.stats.ranks import auc, kendall_tau, paired_cohen_d
 from revisit.worlds.failures import FAILURES, FLOORS
 
 RESPONDS = 0.95  # AUC at full strength from which a metric is said to respond

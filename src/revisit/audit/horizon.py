@@ -22,7 +22,7 @@ from revisit.media import encode_mp4
 from revisit.media.files import write_json_lines
 from revisit.results import Results
 from revisit.results.record_files import write_json
-from revisit.stats.ranks import kendall_tau
+from revisit.stats.correlation import kendall_tau
 from revisit.worlds.failures import generate
 
 AWAY = (0, 16, 48)  # frames that the camera rests away: 0, 2 and 6 seconds on top of the turn

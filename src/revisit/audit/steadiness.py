@@ -18,8 +18,7 @@ from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record,
 from revisit.core.records import GATE_STATES
 from revisit.core.text import read_package_yaml
 from revisit.diagnosis.diagnose import diagnose
-from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.signs import READ
+from revisit.diagnosis.kinds import KINDS, READ
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.request import load_observer_set
 from revisit.engine.run import evaluate

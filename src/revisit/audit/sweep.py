@@ -29,7 +29,7 @@ from revisit.engine.parameters import (
 from revisit.engine.plan import Plan
 from revisit.engine.run import Progress, evaluate
 from revisit.results import Results
-from revisit.stats.ranks import kendall_tau
+from revisit.stats.correlation import kendall_tau
 
 MakePlan = Callable[[Parameters | None], Plan]
 

@@ -29,8 +29,7 @@ def show(
     """Print the path of a script: where the camera is and where it looks."""
     import numpy as np
 
-    from revisit.control.plot import camera_plan_svg
-    from revisit.control.requested_path import compile_script
+    from revisit.control.requested_path import camera_plan_svg, compile_script
     from revisit.geometry.rotations import yaw_pitch_of_rotation
 
     plan = compile_script(
@@ -96,7 +95,7 @@ def presets(
     json: bool = JSON,
 ) -> None:
     """List the camera presets with their scripts."""
-    from revisit.control.presets import PRESETS, preset_script
+    from revisit.control.requested_path import PRESETS, preset_script
 
     rows = {name: preset_script(name, degrees=degrees, metres=metres, frames=frames) for name in PRESETS}
     cells = [[name, PRESETS[name][1], script] for name, script in rows.items()]
@@ -140,7 +139,7 @@ app.command("poses")(estimate_poses)
 
 def _script_or_preset_script(text: str, frames: int = 81) -> str:
     """A script, or the script of the preset that it names."""
-    from revisit.control.presets import PRESETS, preset_script
+    from revisit.control.requested_path import PRESETS, preset_script
     from revisit.core import UsageError
     from revisit.core.text import did_you_mean_question
     from revisit.geometry.camera_script import RESTS
@@ -157,6 +156,6 @@ def _script_or_preset_script(text: str, frames: int = 81) -> str:
 
 
 def _is_preset_name(text: str) -> bool:
-    from revisit.control.presets import PRESETS
+    from revisit.control.requested_path import PRESETS
 
     return text in PRESETS or text.startswith("preset:")

@@ -11,9 +11,8 @@ from revisit.cli import console
 from revisit.cli.options import JSON, flag_option, metric_option, out_option
 
 if TYPE_CHECKING:
-    from revisit.results.checkpoints import CheckpointChoice
     from revisit.results.compare import Coverage, Delta
-    from revisit.results.trend import PointCoverage, Trend
+    from revisit.results.trend import CheckpointChoice, PointCoverage, Trend
     from revisit.runs.comparability import Side, SideComparison
 
 SHOWN = 3  # clips to look at, for each direction
@@ -85,7 +84,7 @@ def compare(
 
 def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
     """The metrics that were named, of those that one of the runs asked."""
-    from revisit.results.metric_names import resolve_score_ids
+    from revisit.results.score_names import resolve_score_ids
 
     metrics = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
     return resolve_score_ids(metric, list(metrics), "these runs", sides[0].facts["suite"])
@@ -200,7 +199,6 @@ def trend(
     from revisit.core import UsageError, import_registering_modules
     from revisit.report.plots import trend_svg
     from revisit.results import trend as trends
-    from revisit.results.checkpoints import choose_checkpoints
     from revisit.results.display import score_title
     from revisit.runs import comparability
 
@@ -219,7 +217,7 @@ def trend(
         raise UsageError(f"these runs cannot be put on one curve: {'; '.join(sorted(set(refused.values())))}")
     points = [side.entry for side in ordered]
     curves, coverage = trends.score_trends(points, comparable), trends.coverage_of_points(points)
-    choices = choose_checkpoints(points, comparable, labels)
+    choices = trends.choose_checkpoints(points, comparable, labels)
     if json:
         facts = {"points": labels, "metrics": [curve.as_json() for curve in curves], "refused": refused}
         chosen = [choice.as_json() for choice in choices]

@@ -37,8 +37,8 @@ def figure(
     from revisit.core.text import suggest_names
     from revisit.report import figures
     from revisit.results.leaderboards import headline_score_ids
-    from revisit.results.metric_names import resolve_score_ids
     from revisit.results.run import Run
+    from revisit.results.score_names import resolve_score_ids
 
     import_registering_modules()
     if kind not in KINDS:

@@ -82,9 +82,10 @@ def generate(
     SUITES[suite]  # says so where there is none
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
-    maker = GeneratorChoice(command, serve, baseline, None, workers, split_commas([gpus]), load_timeout)
+    further = {"world": rendered_world_frames}
+    maker = GeneratorChoice(command, serve, baseline, None, workers, split_commas([gpus]), load_timeout, further)
     if not dry_run:
-        maker.make_backends({"world": rendered_world_frames})
+        maker.make_backends()
     to = generator_card(generator, own) if generator else None
     settings = generation_settings_for(
         maker, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint,
@@ -129,11 +130,10 @@ def _generate_batches_and_exit(
     from revisit.control import generation
     from revisit.core import UsageError
     from revisit.media.files import free_disk_bytes
-    from revisit.worlds.on_demand import rendered_world_frames
 
     results: list[JobResult] = []
     total = sum(len(batch.jobs) for batch in (*batches, *generation.ceiling_batches(batches, maker)))
-    for batch, running in generation.generate_batches(batches, maker, settings, {"world": rendered_world_frames}):
+    for batch, running in generation.generate_batches(batches, maker, settings):
         print_left_out_jobs_and_remarks(batch)
         need = sum(row["bytes"] for row in generation.plan_rows_by_condition(batch.jobs))
         free = free_disk_bytes(batch.home)
@@ -157,7 +157,7 @@ def _generate_batches_and_exit(
 
 def _generate_records_and_exit(file: Path, card: Generator, out: Path, json: bool, **settings: Any) -> NoReturn:
     """Run the command for every record that has no clip yet, and write a manifest of the clips."""
-    from revisit.control.camera_records import generate_records, read_generation_records, write_clip_manifest
+    from revisit.control.generation import generate_records, read_generation_records, write_clip_manifest
     from revisit.core import SUITES
 
     records = read_generation_records(file)

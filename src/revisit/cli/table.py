@@ -61,9 +61,8 @@ def table(
 def _boards_of_runs(runs: list[Path], metric: list[str], measured: bool) -> list[Board]:
     from revisit.core import UsageError
     from revisit.results import leaderboards
-    from revisit.results.metric_names import resolve_score_ids
     from revisit.results.run import Run
-    from revisit.results.score_names import strip_held_suffix
+    from revisit.results.score_names import resolve_score_ids, strip_held_suffix
 
     boards = []
     for path in runs:

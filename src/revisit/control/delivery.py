@@ -59,7 +59,7 @@ class Delivery:
     @property
     def is_exact(self) -> bool:
         """Whether a public loader, as it is, takes just what was asked from the files."""
-        is_read_as_written = self.to.has_public_loader and not self.needs_patched_copy
+        is_read_as_written = bool(self.to.loader) and not self.to.converter and not self.needs_patched_copy
         is_metric = self.loaded.ways == "metres" and not FAMILIES[self.to.payload].about
         return is_read_as_written and is_metric and self.turn_error is not None and not self.is_off
 

@@ -1,26 +1,33 @@
-"""Generation: from a suite and its dataset to clips where its reader looks for them, by any generator backend."""
+"""Generation: from a suite and its dataset to clips where its reader looks for them, by any generator backend.
+
+Clips can also be made of records of camera requests (`revisit generate RECORDS`): JSON lines, each a job for one
+generator.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from revisit.control import generator_backends, job_runner
-from revisit.control.baseline_generators import BASELINE_GENERATORS
-from revisit.control.generator_backends import LOADING, GeneratorBackend
+from revisit.control.delivery import plan_for_generator
+from revisit.control.generator_backends import BASELINE_GENERATORS, LOADING, GeneratorBackend, GeneratorFunction
+from revisit.control.generators import Generator
 from revisit.control.job_runner import GenerationSettings, JobResult
-from revisit.control.jobs import BatchRequest, Job, JobBatch, JobRequest, is_folder_name, require_distinct_jobs
+from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name_for_id, is_folder_name, require_distinct_jobs
 from revisit.control.metering import ModelCost, model_cost
-from revisit.core import SUITES, UsageError
+from revisit.core import SUITES, RevisitError, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import group_items
 from revisit.core.text import parse_width_and_height, read_yaml_file
-from revisit.media.files import write_text_atomically
+from revisit.media.files import write_json_lines, write_text_atomically
 
 MODELS = "models.yaml"  # facts of models, beside their clips
 WORLD = "world"  # the baseline that renders: it follows every path, and remembers all
@@ -34,14 +41,15 @@ class GeneratorChoice:
     command: str = ""
     serve: str = ""
     baseline: str = ""
-    function: Callable[[JobRequest], Any] | None = None
+    function: GeneratorFunction | None = None
     workers: int = 0  # 0: one, or one for each GPU
     gpus: Sequence[str] = ()
     loading: float = LOADING
+    further: Mapping[str, GeneratorFunction] = field(default_factory=dict)  # baseline generators, by name
 
-    def make_backends(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Sequence[GeneratorBackend]:
+    def make_backends(self) -> Sequence[GeneratorBackend]:
         """Who works: a backend for each worker. None of them begins before it is given a job."""
-        baselines = {**BASELINE_GENERATORS, **further}
+        baselines = {**BASELINE_GENERATORS, **self.further}
         if sum(map(bool, (self.command, self.serve, self.baseline, self.function))) != 1:
             raise UsageError(
                 "somebody has to make the clips: give --command (once for each clip), --serve (one process for many) "
@@ -117,14 +125,9 @@ def load_batch(suite: str, data: Path | None, out: Path | None, request: BatchRe
     return batch
 
 
-def generate_batch(
-    batch: JobBatch,
-    by: GeneratorChoice,
-    settings: GenerationSettings,
-    further: Mapping[str, Callable[[JobRequest], Any]] | None = None,
-) -> Iterator[JobResult]:
+def generate_batch(batch: JobBatch, by: GeneratorChoice, settings: GenerationSettings) -> Iterator[JobResult]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
-    backends = by.make_backends(further or {})
+    backends = by.make_backends()
     there: set[str] = set()
     try:
         for result in job_runner.run_jobs(batch.jobs, backends, batch.home, settings):
@@ -143,10 +146,7 @@ def generate_batch(
 
 
 def generate_batches(
-    batches: Sequence[JobBatch],
-    by: GeneratorChoice,
-    settings: GenerationSettings,
-    further: Mapping[str, Callable[[JobRequest], Any]],
+    batches: Sequence[JobBatch], by: GeneratorChoice, settings: GenerationSettings
 ) -> Iterator[tuple[JobBatch, Iterator[JobResult]]]:
     """Each batch with its results as they come, which must be read before the next; then the rendered ceilings.
 
@@ -156,13 +156,13 @@ def generate_batches(
     batches_with_clips = []
     for batch in batches:
         results: list[JobResult] = []
-        yield batch, _append_results(generate_batch(batch, by, settings, further), results)
+        yield batch, _append_results(generate_batch(batch, by, settings), results)
         if any(result.is_clip_there for result in results):
             batches_with_clips.append(batch)
     # A ceiling is no model's own: it is rendered again when another size or length is asked for.
     rendering = replace(settings, command=f"baseline {WORLD}", category=CEILING, replace="own")
     for ceiling in ceiling_batches(batches_with_clips, by):
-        yield ceiling, generate_batch(ceiling, replace(by, baseline=WORLD), rendering, further)
+        yield ceiling, generate_batch(ceiling, replace(by, baseline=WORLD), rendering)
 
 
 def _append_results(running: Iterator[JobResult], results: list[JobResult]) -> Iterator[JobResult]:
@@ -226,3 +226,128 @@ def plan_rows_by_condition(jobs: Sequence[Job]) -> list[dict[str, Any]]:
 def _range_text(values: Sequence[float]) -> str:
     low, high = min(values), max(values)
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+@dataclass(frozen=True)
+class GenerationRecord:
+    """What one clip shall show."""
+
+    id: str
+    prompt: str
+    camera: str  # a script
+    image: Path | None = None
+    source_video: Path | None = None
+    seed: int = 0
+    policy: str = "none"
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_generation_records(path: Path) -> list[GenerationRecord]:
+    """The records of a JSON-lines file; relative paths start at its folder."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; expected JSON lines with id, prompt and camera")
+    try:
+        # Only line feeds part records: a prompt may hold any other separator.
+        lines = path.read_bytes().decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: the file is not UTF-8 text ({error})") from error
+    records = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)  # lone surrogates are refused below, not mended
+            records.append(_record_from_row(row, path.parent))
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{path}:{number}: expected an object with id, prompt and camera ({error})") from error
+    twice = sorted(record_id for record_id, count in Counter(record.id for record in records).items() if count > 1)
+    if twice:
+        raise UsageError(f"{path}: the id {twice[0]!r} occurs more than once")
+    return records
+
+
+def _record_from_row(row: Any, folder: Path) -> GenerationRecord:
+    """The record of a line; ValueError with a sentence where a field is not what it should be."""
+    if not isinstance(row, dict):
+        raise ValueError("this is none")
+    row = {name: value for name, value in row.items() if value is not None}
+    id, seed, annotations = row.get("id"), row.get("seed", 0), row.get("annotations", {})
+    files = {name: row[name] for name in ("image", "source_video") if row.get(name)}
+    texts = {"prompt": row.get("prompt"), "camera": row.get("camera"), "policy": row.get("policy", "none"), **files}
+    if wrong := next((name for name, value in texts.items() if not isinstance(value, str)), ""):
+        raise ValueError(f"its {wrong} is {texts[wrong]!r} instead of text" if wrong in row else f"it has no {wrong}")
+    if not isinstance(id, str | int) or isinstance(id, bool):
+        raise ValueError("it has no id" if id is None else f"its id is {id!r} instead of text")
+    if isinstance(seed, bool) or not re.fullmatch(r"-?\d{1,18}", str(seed).removesuffix(".0")):  # tables may write 7.0
+        raise ValueError(f"its seed is {seed!r} instead of a whole number")
+    if not isinstance(annotations, dict):
+        raise ValueError(f"its annotations are {annotations!r} instead of an object")
+    places = {name: folder / place for name, place in files.items()}
+    return GenerationRecord(
+        str(id),
+        row["prompt"],
+        row["camera"],
+        **places,
+        seed=int(str(seed).removesuffix(".0")),
+        policy=texts["policy"],
+        annotations=annotations,
+    )
+
+
+def job_from_record(record: GenerationRecord, to: Generator, folder: Path, frames: int | None = None) -> Job:
+    """The job of a record: as long as its script says, where the generator can make that."""
+    plan = plan_for_generator(record.camera, to, frames)
+    clip = folder / f"{file_name_for_id(record.id)}.mp4"
+    return Job(out=clip, frames=len(plan), fps=plan.fps, size=plan.size, sample=record.id, **vars(record))
+
+
+def generate_records(
+    records: Sequence[GenerationRecord],
+    to: Generator,
+    command: str,
+    folder: Path,
+    *,
+    workers: int = 1,
+    frames: int | None = None,
+    **settings: Any,
+) -> Iterator[JobResult]:
+    """Run the command for every record that has no clip yet, and tell what became of each, in their order.
+
+    `settings` are timeout and checkpoint, as GenerationSettings has them.
+    """
+    backends = GeneratorChoice(command, workers=max(workers, 1)).make_backends()
+    jobs, refused = [], []
+    for record in records:
+        try:
+            jobs.append(job_from_record(record, to, folder, frames))
+        except (RevisitError, ValueError, OverflowError) as error:
+            refused.append(JobResult(record.id, "refused", str(error)[:1000]))
+    how = GenerationSettings(replace="own", to=to, command=command, **settings)
+    ended: dict[str, JobResult] = {}
+    pending = [record.id for record in records]
+    for result in job_runner.run_jobs(jobs, backends, folder, how, refused):
+        ended[result.id] = result
+        while pending and pending[0] in ended:
+            yield ended[pending.pop(0)]
+
+
+def write_clip_manifest(
+    records: Iterable[GenerationRecord], to: Generator, folder: Path, ended: Iterable[JobResult]
+) -> Path:
+    """manifest.jsonl of the clips that were made or kept, as `revisit eval` reads it.
+
+    A clip that is there and was made from another prompt, because making it anew failed, is not the clip of its record.
+    """
+    good = {result.id for result in ended if result.is_clip_there}
+    clips = [(record, folder / f"{file_name_for_id(record.id)}.mp4") for record in records if record.id in good]
+    lines = [
+        {
+            "id": record.id, "model": to.id, "video": clip.name, "prompt": record.prompt, "camera": record.camera,
+            "seed": record.seed, "annotations": dict(record.annotations),
+        }
+        for record, clip in clips
+        if clip.is_file()
+    ]  # fmt: skip
+    path = folder / "manifest.jsonl"
+    write_json_lines(path, lines, ascii=True)
+    return path

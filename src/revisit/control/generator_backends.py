@@ -3,6 +3,14 @@
 All of them get the job as JSON (`Job.as_json`) and write a clip to its `out`; docs/generate.md has what a process that
 is kept alive (`ProcessBackend`) reads and answers. Command lines are split into arguments before they are filled in, so
 that no prompt can become a command.
+
+Baseline generators, without a network: every suite runs end to end with them, and every table has its floors.
+
+- `hold`: the first frame, held;
+- `pan`: the first frame, turned as the camera is asked to turn; what is beyond its edges is its mirror image;
+- `repeat`: the end of the context clip, or of the source video, once more.
+
+Their rows are floors: a model that remembers anything does better. `worlds.on_demand` has one that renders.
 """
 
 from __future__ import annotations
@@ -17,7 +25,8 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +34,13 @@ import numpy as np
 
 from revisit.control.jobs import JobRequest
 from revisit.control.metering import Cost, Meter
-from revisit.core import RevisitError, UsageError
+from revisit.control.requested_path import intrinsics
+from revisit.core import Clip, RevisitError, UsageError
 from revisit.core.processes import kill_process_group
 from revisit.core.text import parse_json_or_none
 from revisit.core.threads import put_lines_in_queue, start_thread
-from revisit.media import encode_mp4
+from revisit.geometry.rotations import rotation_from_axis_angle
+from revisit.media import encode_mp4, open_clip
 
 PLACEHOLDERS = (
     "prompt", "image", "source_video", "context", "context_frames", "camera", "line", "token_degrees", "path", "seed",
@@ -38,6 +49,8 @@ PLACEHOLDERS = (
 TAIL = 400  # characters of last words that are kept
 LOOK = 0.05  # seconds between two looks at a process that works
 LOADING = 3600.0  # seconds that a process may take to load its weights
+GeneratorFunction = Callable[[JobRequest], Any]  # returns frames, or has written the clip itself
+SWEEP = 30.0  # degrees out and back, where no path is requested
 
 
 class Ended(NamedTuple):
@@ -186,7 +199,7 @@ class ProcessBackend:
 class FunctionBackend:
     """A function in this process. It cannot be stopped: a time-out does not reach it."""
 
-    def __init__(self, function: Callable[[JobRequest], Any]) -> None:
+    def __init__(self, function: GeneratorFunction) -> None:
         self.function = function
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
@@ -277,3 +290,81 @@ def _wait_and_meter(process: subprocess.Popen[bytes], timeout: float, meter: Met
             return process.wait(min(pause, remaining))
         except subprocess.TimeoutExpired:
             pause = min(1.5 * pause, LOOK)
+
+
+def repeat_first_frame(job: JobRequest) -> Iterator[np.ndarray]:
+    """The first frame, in every frame."""
+    first = _first_frame_or_grey(job)
+    yield from (first for _ in range(job["frames"]))
+
+
+def turn_first_frame(job: JobRequest) -> Iterator[np.ndarray]:
+    """The first frame as a wall around the camera, mirrored beyond its left and right edge, under the asked turns."""
+    import cv2
+
+    first = _first_frame_or_grey(job)
+    width, height = job["size"]
+    K = intrinsics((width, height))
+    edge = np.arctan(width / 2 / K[0, 0])
+    x, y = np.meshgrid((np.arange(width) + 0.5 - K[0, 2]) / K[0, 0], (np.arange(height) + 0.5 - K[1, 2]) / K[1, 1])
+    rays = np.stack([x, y, np.ones_like(x)], axis=-1)
+    for turn in _requested_rotations(job):
+        if np.abs(turn - np.eye(3)).max() < 1e-9:
+            yield first
+            continue
+        X, Y, Z = np.moveaxis(rays @ turn.T, -1, 0)
+        around = np.arctan2(X, Z)
+        horizontal = np.tan(edge - np.abs((around + edge) % (4 * edge) - 2 * edge))  # back and forth between the edges
+        up = Y / np.hypot(X, Z) * np.hypot(horizontal, 1)
+        map_x, map_y = K[0, 0] * horizontal + K[0, 2] - 0.5, K[1, 1] * up + K[1, 2] - 0.5
+        yield cv2.remap(
+            first, map_x.astype(np.float32), map_y.astype(np.float32), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT
+        )
+
+
+def repeat_last_seen_frames(job: JobRequest) -> Iterator[np.ndarray]:
+    """The last frames of what was seen before, played once more; from the start again where they are too few."""
+    import cv2
+
+    context, source = job["inputs"]["context"], job["inputs"]["source_video"]
+    if context:
+        clip = Clip(Path(context["video"]), start=context["start"], count=context["frames"])
+    elif source:
+        clip = Clip(Path(source))
+    else:
+        raise UsageError("this job has neither a context clip nor a source video, so there is nothing to repeat")
+    frame_count = int(job["frames"])
+    with open_clip(clip, wanted=lambda count, _: np.arange(max(0, count - frame_count), count)) as stream:
+        frames = [cv2.resize(frame.rgb, tuple(job["size"]), interpolation=cv2.INTER_AREA) for frame in stream]
+    yield from islice((frame for _ in range(frame_count) for frame in frames), frame_count)
+
+
+BASELINE_GENERATORS: dict[str, GeneratorFunction] = {
+    "hold": repeat_first_frame,
+    "pan": turn_first_frame,
+    "repeat": repeat_last_seen_frames,
+}
+
+
+def _first_frame_or_grey(job: JobRequest) -> np.ndarray:
+    """The first frame at the asked size; grey where the job has none, as a model without it knows nothing."""
+    import cv2
+
+    width, height = job["size"]
+    if not job["inputs"]["image"]:
+        return np.full((height, width, 3), 127, np.uint8)
+    picture = cv2.imdecode(np.fromfile(job["inputs"]["image"], np.uint8), cv2.IMREAD_COLOR)
+    if picture is None:
+        raise UsageError(f"{job['inputs']['image']}: no picture that can be read")
+    return np.ascontiguousarray(cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)[..., ::-1])
+
+
+def _requested_rotations(job: JobRequest) -> np.ndarray:
+    """Rotations (frames, 3, 3) from the first view, as asked; out and back by a sweep where nothing was asked."""
+    frames = int(job["frames"])
+    path = job["control"].get("path")
+    if not path:
+        there = np.linspace(0, 2, frames)
+        return np.stack([rotation_from_axis_angle((0, 1, 0), SWEEP * min(share, 2 - share)) for share in there])
+    c2w = np.load(path, allow_pickle=False)
+    return np.asarray(c2w[0, :3, :3].T @ c2w[:, :3, :3])

@@ -51,11 +51,6 @@ class Generator:
     patch: str = ""  # what must be changed in that copy
 
     @property
-    def has_public_loader(self) -> bool:
-        """Whether a public loader reads the payload as it is."""
-        return bool(self.loader) and not self.converter
-
-    @property
     def checked_text(self) -> str:
         """What the payload was checked against, in words."""
         if self.converter:

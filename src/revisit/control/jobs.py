@@ -75,9 +75,9 @@ class Job:
             "inputs": {
                 "prompt": self.prompt,
                 "segments": [vars(segment) for segment in self.segments],
-                "image": _absolute_path_text(image),
+                "image": image and str(image.absolute()),
                 "context": seen and {"video": str(seen.path.absolute()), "start": seen.start, "frames": seen.count},
-                "source_video": _absolute_path_text(self.source_video),
+                "source_video": self.source_video and str(self.source_video.absolute()),
             },
             "control": {"script": self.camera, "actions": [dict(row) for row in self.actions], **control},
             "out": str(out.absolute()),
@@ -214,7 +214,3 @@ def split_frames(frames: int, shares: Sequence[float]) -> list[int]:
         parts_left = len(shares) - 1 - k
         counts.append(max(1, min(end, frames - parts_left) - sum(counts)))
     return counts
-
-
-def _absolute_path_text(path: Path | None) -> str | None:
-    return None if path is None else str(path.absolute())

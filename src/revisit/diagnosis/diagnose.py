@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TypedDict
 
 from revisit.core import Record
-from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.responses import fitted_confidence
+from revisit.diagnosis.kinds import KINDS, KNOWN_BY, Scores, fitted_confidence, ramp, read_signs
 from revisit.diagnosis.rules import (
     IN_VIEW,
     RuleAnswer,
@@ -24,7 +23,6 @@ from revisit.diagnosis.rules import (
     limit_fitted_answer,
     rule_answers,
 )
-from revisit.diagnosis.signs import KNOWN_BY, Scores, ramp, read_signs
 
 ALL, MEMORY = frozenset(KINDS), frozenset(id for id, kind in KINDS.items() if kind.memory)
 SURE_ENOUGH = 0.5  # confidence from which a kind is more likely than not

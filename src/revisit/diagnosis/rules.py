@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Scores, ramp
+from revisit.diagnosis.kinds import CAMERA, KNOWN_BY, Scores, ramp
 from revisit.evidence.motion import RESTS_AS_ASKED
 
 RESTS = 0.5  # share of the time without motion

@@ -16,10 +16,10 @@ from revisit.results import Results, stand_ins
 from revisit.results.diagnoses import summarise_diagnoses, taxonomy_table
 from revisit.results.display import observed_by_or_set
 from revisit.results.distances import distance_sentences, distance_table, model_to_truth_distances
-from revisit.results.drift import drift_curves, drift_table
 from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.record_files import write_json, write_json_rows
 from revisit.results.run import Run, load_results
+from revisit.results.tables import drift_curves, drift_table
 from revisit.results.verdict import make_verdict
 from revisit.weights import lock
 

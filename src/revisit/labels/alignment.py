@@ -24,7 +24,7 @@ from revisit.results import Results
 from revisit.results.display import reason_title
 from revisit.stats import agreement as coefficients
 from revisit.stats import alignment
-from revisit.stats.bradley_terry import Preference, fit_bradley_terry, half_preferences_of_tie
+from revisit.stats.alignment import Preference, fit_bradley_terry, half_preferences_of_tie
 
 Figures = dict[str, float | None]
 HALF = 0.5

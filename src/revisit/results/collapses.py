@@ -57,11 +57,7 @@ def count_picture_faults(results: ClipAnswers) -> FaultCounts:
         answers = [answer for case in part.cases if (answer := picture_fault_unlike_truth(results, case)) is not None]
         for fault in {answer for answer in answers if answer}:
             counts[fault][model] = (answers.count(fault), len(answers))
-    return {
-        fault: dict(sorted(models.items(), key=lambda item: (-item[1][0] / item[1][1], item[0])))
-        for fault, models in counts.items()
-        if models
-    }
+    return {fault: _sort_by_share(models) for fault, models in counts.items() if models}
 
 
 def picture_fault_sentences(counts: FaultCounts) -> list[str]:
@@ -75,4 +71,8 @@ def collapse_counts(counts: FaultCounts) -> dict[str, tuple[int, int]]:
     for models in counts.values():
         for model, (n, of) in models.items():
             sums[model] = (sums.get(model, (0, 0))[0] + n, of)
-    return dict(sorted(sums.items(), key=lambda item: (-item[1][0] / item[1][1], item[0])))
+    return _sort_by_share(sums)
+
+
+def _sort_by_share(counts: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1][0] / item[1][1], item[0])))

@@ -15,7 +15,7 @@ from revisit.core.text import count_and_noun, join_names
 from revisit.results.ceilings import LOOK_AWAY
 from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.collapses import picture_fault_unlike_truth
-from revisit.results.display import difference_interval_text, p_value_text
+from revisit.results.display import interval_ends_text, p_value_text
 from revisit.results.funnel import RETURN_GATES
 from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.pairing import ClipKey, clip_key_without_seed
@@ -76,7 +76,7 @@ class GroupDifference:
 
     @property
     def interval_text(self) -> str:
-        return difference_interval_text(self.interval) if self.interval else "too few scenes"
+        return interval_ends_text(self.interval, of_difference=True) if self.interval else "too few scenes"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Delta:
     @property
     def interval_text(self) -> str:
         """The interval of this difference by itself, or why there is none."""
-        return difference_interval_text(self.interval) if self.interval else self.method
+        return interval_ends_text(self.interval, of_difference=True) if self.interval else self.method
 
 
 def compare_with_first(

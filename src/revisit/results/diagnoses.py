@@ -8,11 +8,10 @@ from typing import Any
 
 from revisit.core import Case
 from revisit.diagnosis.diagnose import Diagnosis, DiagnosisJson, can_diagnose
-from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.responses import load_response_models
+from revisit.diagnosis.kinds import KINDS, load_response_models
 from revisit.results.file_types import Details
+from revisit.results.look_away_counts import diagnosis_of_case
 from revisit.results.results import Results
-from revisit.results.returned_states import diagnosis_of_case
 from revisit.results.tables import make_table
 
 # Of one model's clips: how many `clips` could be read, and how many were `unreadable`; of how many anything (`told`) or

@@ -103,44 +103,24 @@ def cell_text(cell: Cell, interval: bool = True) -> str:
     return f"{number_text(cell.mean)}{between} ({scored_of_asked_text(cell)}{few})"
 
 
-def interval_ends_text(interval: Interval) -> str:
+def interval_ends_text(interval: Interval, of_difference: bool = False) -> str:
     """`0.66 to 0.76`: an interval as its two ends, with as many decimals as tell them apart, and two at least.
 
-    One without width says what it rests on: values that are all equal do not tell how far others may be.
+    One without width says what it rests on: values that are all equal do not tell how far others may be. From 100 on
+    there are no decimals. An end of the interval of a difference is written as 0 only if it is 0: one that rounds to 0
+    has as many further decimals as show on which side of 0 it lies, so that a difference which is beyond chance never
+    seems to touch 0: `0.0004 to 0.37`.
     """
-    if _has_no_width(interval):
+    low, high = interval
+    width, largest = high - low, max(abs(low), abs(high))
+    if low == high or width < ROUNDING * largest:
         return ALL_EQUAL
-    places = _decimals_of_interval(interval)
-    return " to ".join(_format_with_decimals(end, places) for end in interval)
-
-
-def difference_interval_text(interval: Interval) -> str:
-    """`0.05 to 0.37`: the interval of a difference, of which an end is written as 0 only if it is 0.
-
-    An end that rounds to 0 has as many further decimals as show on which side of 0 it lies, so that a difference which
-    is beyond chance never seems to touch 0: `0.0004 to 0.37`.
-    """
-    if _has_no_width(interval):
-        return ALL_EQUAL
-    places = _decimals_of_interval(interval)
-    noise = 1e-12 * max(map(abs, interval))
+    places = max(0 if largest >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
     texts = []
     for end in interval:
-        own = places if abs(end) <= noise or round(end, places) else -math.floor(math.log10(abs(end)))
-        texts.append(_format_with_decimals(end, own))
+        is_lost = of_difference and not (abs(end) <= 1e-12 * largest or round(end, places))
+        texts.append(_format_with_decimals(end, -math.floor(math.log10(abs(end))) if is_lost else places))
     return " to ".join(texts)
-
-
-def _has_no_width(interval: Interval) -> bool:
-    low, high = interval
-    return low == high or high - low < ROUNDING * max(abs(low), abs(high))
-
-
-def _decimals_of_interval(interval: Interval) -> int:
-    """Decimals that tell the two ends apart: two at least, none from 100 on."""
-    low, high = interval
-    width = high - low
-    return max(0 if max(abs(low), abs(high)) >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
 
 
 def unscored_reason_lines(cell: Cell) -> list[str]:

@@ -119,8 +119,7 @@ def sort_rows_best_first(board: Board, by: str = "") -> list[BoardRow]:
 
     Behind them stand the floors, and the truth as the ceiling.
     """
-    names = sorted(board.rows, key=lambda row: (row.model.lower(), row.model, row.source))
-    rows = sorted(names, key=lambda row: ROLES.index(row.role))
+    rows = sorted(board.rows, key=lambda row: (ROLES.index(row.role), row.model.lower(), row.model, row.source))
     named = (column for column in board.columns if by.lower() in (column.key.lower(), column.title.lower()))
     column = next(named, None)
     if column is None:

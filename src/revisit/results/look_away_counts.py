@@ -4,6 +4,22 @@ A model whose camera never leaves, or never returns, cannot show that it remembe
 compared, and only on the clips on which the truth looks away and comes back; without a truth, on those whose camera
 script does; without either, on all. A return where none was due counts for nothing. A clip that is missing did not come
 back; one that cannot be read neither stays nor returns, and is counted apart.
+
+A clip comes back to a world that went on, to one that is reset, to neither of the two, or to one without the target.
+Where it is unclear whether the target is back, that is said instead of the first two.
+
+The outcome of the unseen event (`event_outcome`) is d_first / (d_first + d_truth): 0 as in the first view, 1 as in the
+truth, and in between for what looks like neither. So there are two bounds:
+
+- *Reset* is an outcome up to `RESET`: at least three times as near to the first view as to the truth. A reset is the
+  first view again. It is also the outcome from which a diagnosis without a target finds `state_reset`.
+- *Went on* is an outcome from `WENT_ON` on: at least half again as near to the truth as to the first view. A world may
+  go on further than the truth, and then differs from both: more foam, darker tea.
+
+What the gate of the target or the diagnosis says of the clip comes first: without its target, or with the target in its
+old state or in another place, no world went on. Nor does one by the outcome alone where the gate is undecided: an
+emptied place may resemble the truth, as that of a candle that burns down. Then the diagnosis must deny that the object
+vanished, and the gate find its return the most probable. docs/verdict.md has the measurements.
 """
 
 from __future__ import annotations
@@ -17,20 +33,27 @@ import numpy as np
 from revisit.core import Case, Rejected
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names
+from revisit.diagnosis.diagnose import Diagnosis, can_diagnose, diagnose
 from revisit.geometry.camera_script import leaves_and_returns
+from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
 from revisit.results.clip_answers import ClipAnswers
 from revisit.results.collapses import is_blank_clip
-from revisit.results.display import clips_of_models_text
+from revisit.results.display import NAMES, clips_of_models_text
 from revisit.results.funnel import LEAVES, RETURNED, cases_passing_gate, looks_away_and_returns
 from revisit.results.metric_columns import NO_ANSWER
-from revisit.results.returned_states import AS_AT_FIRST, AS_NEITHER, TARGET_UNCLEAR, WITHOUT_TARGET, returned_state
 
 ASK = "Does it look away and come back?"
 BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
 WHERE = {BY_TRUTH: "where the truth does", BY_REQUEST: "where the camera was asked to", ALL_CLIPS: ""}
-NAMES = 8  # of models, in a sentence
 GROUPS = 5  # of models that come back equally often, in the headline
 UNWRITTEN = ("model", "stayed_away", "short", "blank")  # counts that are not written to files
+AS_IT_SHOULD, AS_AT_FIRST, AS_NEITHER, WITHOUT_TARGET = "went on", "reset", "neither", "gone"
+TARGET_UNCLEAR = "target unclear"
+TARGET_GATE = "target_return"
+REAPPEARANCE = "target_reappearance"  # 0 where the target's place came back into view without it
+BACK, NOT_BACK = "hidden, returned", "hidden, not returned"  # labels of that gate
+VANISHES = "vanish"
+OTHER_STATES = frozenset({"state_reset", "state_frozen", "teleport"})  # findings that deny that the event went on
 
 
 @dataclass(frozen=True)
@@ -319,3 +342,50 @@ def _ends_before_truth_returns(results: ClipAnswers, case: Case) -> bool:
         return False
     row = int(np.searchsorted(true["frame"], view.facts["first_return_frame"]))
     return bool(own["frame"][-1] < true["frame"][row] and own["seconds"][-1] < true["seconds"][row])
+
+
+def diagnosis_of_case(results: ClipAnswers, case: Case) -> Diagnosis:
+    """What a clip shows, from its answers; worked out once for all parts of a run."""
+    whole = results.whole
+    owner = whole if whole.of(case) is results.of(case) else results
+    return owner.once(f"diagnosis of {case.id}", lambda: diagnose(results.of(case)))
+
+
+def returned_state(results: ClipAnswers, case: Case) -> str | None:
+    """What a clip that looked away and came back shows.
+
+    Parameters
+    ----------
+    results
+        All answers of a run, as they were measured.
+    case
+        A clip that came back.
+
+    Returns
+    -------
+    str or None
+        `went on`, `reset`, `neither` or `gone`; `target unclear` where only the target could tell which of the first
+        two, or whether it is gone; None where nothing was to happen unseen, or nobody can tell.
+    """
+    diagnosis = diagnosis_of_case(results, case) if can_diagnose(results.of(case)) else None
+    kinds = frozenset() if diagnosis is None else frozenset(finding.kind for finding in diagnosis.findings)
+    truth, target = results.truth_of(case), results.answer(case, TARGET_GATE) or NO_ANSWER
+    is_missing = results.score(case, REAPPEARANCE) == 0
+    if VANISHES in kinds or (is_missing and (truth is None or results.score(truth, REAPPEARANCE) != 0)):
+        return WITHOUT_TARGET
+    outcome, is_unsure = results.score(case, OUTCOME), target.status == "unsure"
+    if outcome is None:
+        return None
+    if outcome <= RESET:
+        # As at first and empty may look alike to the outcome: which of the two it is, only the target says.
+        return TARGET_UNCLEAR if is_unsure else AS_AT_FIRST
+    if outcome < WENT_ON or kinds & OTHER_STATES:
+        return AS_NEITHER
+    in_truth = NO_ANSWER if truth is None else results.answer(truth, TARGET_GATE) or NO_ANSWER
+    if target.label == NOT_BACK != in_truth.label:
+        return None
+    # An undecided gate may lean towards the return, where the diagnosis denies that the object vanished.
+    is_denied = diagnosis is not None and VANISHES not in diagnosis.undecided_kinds
+    if is_unsure and not (is_denied and target.facts.get("guess") == BACK):
+        return TARGET_UNCLEAR
+    return AS_IT_SHOULD

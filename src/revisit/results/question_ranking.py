@@ -19,8 +19,7 @@ from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_from_ranking
 from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
-from revisit.stats.pairwise import Ranking, models_with_few_clips
-from revisit.stats.power import MANY, clusters_needed
+from revisit.stats.pairwise import MANY, Ranking, clusters_needed, models_with_few_clips
 
 QUESTION_KEYS = {"ask", "metrics", "memory", "gate"}  # of an entry of `questions` in a suite's card
 NO_DIFFERENCE = "no difference is in sight"
@@ -85,7 +84,7 @@ class PairOutcome:
     @property
     def _difference_text(self) -> str:
         """`+0.21 (95 % CI 0.05 to 0.37)`."""
-        remarks = [f"95 % CI {display.difference_interval_text(self.interval)}"] if self.interval else []
+        remarks = [f"95 % CI {display.interval_ends_text(self.interval, of_difference=True)}"] if self.interval else []
         remarks += ["lower is better"] if self.lower_is_better and self.difference else []
         return display.signed_number_text(self.difference) + (f" ({'; '.join(remarks)})" if remarks else "")
 
@@ -335,11 +334,13 @@ def _rank_models_in_metric(results: Results, question: SuiteQuestion, metric: st
         for rank in ranks_from_ranking(ranking)
     ]
     score = ranking_score_id(results, metric)
+    truth = results.truth.cell(score) if results.truths else Cell(0, 0)
     clips = len({case.pairing_key for case in common.cases})
     reasons = {model: _no_score_reason_text(groups[model], metric, question) for model, (n, _) in rare.items() if not n}
     return QuestionRanking(
-        question, metric, tuple(places), _pair_outcomes(ranking, metric), clips, rare, _truth_cell(results, metric),
-        score != metric, reasons=reasons, unranked={model: cells[model] for model in rare}, score=score,
+        question, metric, tuple(places), _pair_outcomes(ranking, metric), clips, rare,
+        None if truth.mean is None else truth, score != metric, reasons=reasons,
+        unranked={model: cells[model] for model in rare}, score=score,
     )  # fmt: skip
 
 
@@ -421,9 +422,3 @@ def _unanswered_reason_text(results: Results, question: SuiteQuestion) -> str:
 
 def _not_asked_text(kind: str, why: str) -> str:
     return "; ".join(filter(None, [f"not asked: {why}", REMEDIES.get(kind, "")]))
-
-
-def _truth_cell(results: Results, metric: str) -> Cell | None:
-    """The truth's own scores, under the name by which the models are ranked."""
-    cell = results.truth.cell(ranking_score_id(results, metric)) if results.truths else None
-    return cell if cell is not None and cell.mean is not None else None

@@ -7,7 +7,6 @@ the published maker is, each metric says in its card (`published_by`); who made 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,12 +26,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class StandIn:
-    """Who measured a metric in the place of whom, in how many clips."""
+    """Who measured a metric in the place of whom."""
 
     metric: str
     made_by: str
     published_by: str
-    clips: int
 
     @property
     def sentence(self) -> str:
@@ -120,14 +118,14 @@ def _split_stand_in(record: Record) -> Iterable[Record]:
 
 def list_stand_ins(results: Results) -> list[StandIn]:
     """The metrics that were measured by stand-ins, also where they are set apart."""
-    counts: Counter[tuple[str, str, str]] = Counter()
+    found: dict[StandIn, None] = {}
     for record in results.records:
         id = record.question.removesuffix(STAND_IN)
         measured = record if id == record.question else record.with_changed_fields(question=id)
         made_by, published = stand_in_maker_and_published(measured)
         if made_by:
-            counts[id, made_by, published] += 1
-    return [StandIn(*key, clips) for key, clips in counts.items()]
+            found[StandIn(id, made_by, published)] = None
+    return list(found)
 
 
 def stand_in_makers_by_metric(results: Results) -> dict[str, str]:

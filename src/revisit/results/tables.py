@@ -1,25 +1,33 @@
-"""What the summaries of all suites share: the standard tables of a run, as summary.json has them."""
+"""What the summaries of all suites share: the standard tables of a run, as summary.json has them.
+
+Where clips are long enough, they have curves of drift, too: the distance of frames against growing gaps, as a mean over
+clips with its interval at each gap.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from revisit.core import METRICS, Rejected
+from revisit.core import METRICS, Record, Rejected
 from revisit.core.cases import CATEGORY
 from revisit.core.grouping import group_items
 from revisit.core.text import join_names
 from revisit.results.ceilings import count_low_truth_scores, metrics_changed_by_truth
-from revisit.results.cells import Cell, CellEntry
-from revisit.results.display import name_of_significantly_best, unchanged_look_is_best
+from revisit.results.cells import Cell, CellEntry, make_mean_cell
+from revisit.results.display import name_of_significantly_best, score_title, unchanged_look_is_best
 from revisit.results.file_types import Stage
 from revisit.results.funnel import count_funnel_stages
 from revisit.results.results import Results
 from revisit.results.score_names import add_held_suffix
-from revisit.results.stand_ins import StandIn, list_stand_ins
+from revisit.results.stand_ins import stand_in_makers_by_metric
 
 NAMED = 6  # missing clips named in a sentence
+CURVES = ("drift_look", "drift_similarity", "drift_place")
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
+# The curve of one kind of drift, as summary.json has it: `metric`, `gap_seconds`, `models` with a cell per gap, and the
+# cells of the `truth`, empty where none is long enough.
+DriftEntry = dict[str, Any]
 
 
 def make_table(title: str, note: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[Any]]]) -> Table:
@@ -83,7 +91,7 @@ def standard_summary(
     ranked = [model for model in models if model not in results.floors]
     held = [id for id in scored if id in metrics_changed_by_truth(results)]
     truths = {id: cell(results.truth, id) for id in scored if results.truth.records_for(id)} if results.truths else {}
-    replacements = list_stand_ins(results)
+    makers = stand_in_makers_by_metric(results)
     summary = {
         "cases": len(results.cases),
         "rejected": rejection_rows(results.rejected, noun, places),
@@ -91,7 +99,7 @@ def standard_summary(
         "metrics": {
             id: {
                 **metric_column_head(id, results),
-                **_stand_in_head(id, replacements),
+                **({"stand_in": makers[id]} if id in makers else {}),
                 "best": _best_of(id, {m: own[id] for m, own in cells.items()}, ranked, truths.get(id)),
             }
             for id in scored
@@ -186,12 +194,6 @@ def metric_column_head(id: str, results: Results) -> dict[str, Any]:
     }
 
 
-def _stand_in_head(id: str, replacements: Sequence[StandIn]) -> dict[str, str]:
-    """Who measured a metric in the place of its published maker; nothing where nobody did."""
-    makers = dict.fromkeys(one.made_by for one in replacements if one.metric == id)
-    return {"stand_in": " or ".join(makers)} if makers else {}
-
-
 def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     """Per part of the dataset: clips that it expects, those found, and those missing or refused."""
     counts_by_part = {}
@@ -219,3 +221,46 @@ def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str
         id = f"{place}@{model}" if place else model
         rows.append({"id": id, "reason": f"{count}: {join_names(names, NAMED)}", "missing": True})
     return rows
+
+
+def drift_curves(results: Results) -> list[DriftEntry]:
+    """A curve per kind of drift and model; empty where no clip is long enough."""
+    entries: list[DriftEntry] = []
+    for metric in CURVES:
+        scores = results.scores(metric) if metric in results.metrics else []
+        gaps = sorted({gap for record in scores for gap in record.facts.get("gap_seconds", ())})
+        if gaps:
+            models = {
+                model: _drift_cells_by_gap(part.records_for(metric), gaps)
+                for model, part in results.groups("model").items()
+            }
+            truth = _drift_cells_by_gap(results.truth.records_for(metric), gaps) if results.truths else []
+            entries.append({"metric": metric, "gap_seconds": gaps, "models": models, "truth": truth})
+    return entries
+
+
+def _drift_cells_by_gap(records: Sequence[Record], gaps: Sequence[float]) -> list[CellEntry]:
+    """The mean distance of frames so far apart, over the clips that are long enough, for each gap."""
+    curves = [
+        (record.case.scene, dict(zip(record.facts["gap_seconds"], record.facts["gap_distance"], strict=True)))
+        for record in records
+        if record.scored
+    ]
+    return [
+        make_mean_cell(
+            [(float(curve[gap]), scene) for scene, curve in curves if gap in curve], len(records), (0.0, None)
+        ).as_json()
+        for gap in gaps
+    ]
+
+
+def drift_table(entry: DriftEntry) -> Table:
+    """Models down, gaps across; the truth last."""
+    rows = [*entry["models"].items(), *([("truth", entry["truth"])] if entry["truth"] else [])]
+    return make_table(
+        f"{score_title(entry['metric'])}: distance of frames so many seconds apart",
+        "The mean over clips with its 95 % interval over scenes. What grows drifts; where the camera moves on, compare "
+        "with the truth.",
+        [f"{gap:g} s" for gap in entry["gap_seconds"]],
+        rows,
+    )

@@ -12,6 +12,7 @@ look away and come back (`look_away_counts.py`)? Models are compared pair by pai
 Y* where the difference is significant at 5 % after a correction for all pairs of the question; *X is the best* where it
 beats each of the others at 5 % (`stats/pairwise.py`). There is no total: overall a model is ahead only if it loses to
 none in any question and beats each of the others in some. Otherwise the headline is the strongest statement that holds.
+A judge that fails its control questions on most clips is not to be trusted (docs/judges.md), which is said first.
 """
 
 from __future__ import annotations
@@ -29,16 +30,43 @@ from revisit.results.ceilings import count_low_truth_scores, held_to_truth
 from revisit.results.display import number_text
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
-from revisit.results.judge_trust import JudgeTrust, measure_judge_trust
-from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unreadable_clips_text
+from revisit.results.look_away_counts import REAPPEARANCE, LookAwayCounts, count_look_aways, unreadable_clips_text
 from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
 from revisit.results.results import Results
-from revisit.results.returned_states import REAPPEARANCE
 from revisit.results.run import Run
 from revisit.results.worst_frames import Moment, worst_moments
 
 CELLS = ("places", "truth", "floors", "unranked")  # of an answer: what is written as cells
 STILL = 0.5  # of what the others move: a model below it stands still
+UNTRUSTED = "untrusted"  # the kind of reason of an answer that failed control questions left out
+
+
+@dataclass(frozen=True)
+class JudgeTrust:
+    """On how many clips a judge failed its control questions."""
+
+    failed: int  # clips on which it failed
+    asked: int  # clips about which it was asked
+    not_asked: int = 0  # further clips about which it could not be asked, or was asked no more
+
+    @property
+    def is_untrusted(self) -> bool:
+        """Whether it failed on most clips, so that none of its answers is to be trusted."""
+        return 2 * self.failed > self.asked
+
+    @property
+    def sentence(self) -> str:
+        """What that means, for people."""
+        count = f"the judge failed its control questions on {self.failed} of {count_and_noun(self.asked, 'clip')}"
+        if not self.is_untrusted:
+            return f"{count}; its answers about them are not used"
+        has = "has" if self.not_asked == 1 else "have"
+        rest = f"; {count_and_noun(self.not_asked, 'further clip')} {has} no answer" if self.not_asked else ""
+        return f"{count}: its answers are not to be trusted{rest}"
+
+    def as_json(self) -> dict[str, object]:
+        """As summary.json has it."""
+        return {**vars(self), "untrusted": self.is_untrusted, "sentence": self.sentence}
 
 
 @dataclass(frozen=True)
@@ -170,8 +198,7 @@ class Verdict:
 
 
 def _place_as_json(place: Place) -> dict[str, object]:
-    common = place.common and place.common.as_json()
-    return {**asdict(place), "cell": place.cell.as_json(), "common": common}
+    return {**asdict(place), "cell": place.cell.as_json(), "common": place.common and place.common.as_json()}
 
 
 def make_verdict(results: Results, suite_card: Details) -> Verdict:
@@ -319,3 +346,19 @@ def _standing_still_sentences(results: Results, rule: Details) -> list[str]:
         if best_in:
             sentences.append(f"{model} moves {share}, probably why it is best in {join_names(best_in)}")
     return sorted(sentences)
+
+
+def measure_judge_trust(results: Results) -> JudgeTrust | None:
+    """How often the judge of a run failed its control questions; None where it never did."""
+    untrusted = [one for one in results.records if one.reason is not None and one.reason.kind == UNTRUSTED]
+    if not untrusted:
+        return None
+    judged, failed = {record.question for record in untrusted}, {record.case.id for record in untrusted}
+    answers = [record for record in results.records if record.question in judged]
+    answered = {
+        record.case.id
+        for record in answers
+        if not record.failed and not (record.reason is not None and record.reason.lacking)
+    }
+    unjudged = {record.case.id for record in answers if record.failed} - answered
+    return JudgeTrust(len(failed), len(answered | failed), len(unjudged))

@@ -25,9 +25,9 @@ from typing import Any
 from revisit.core import SUITES, Case, UsageError
 from revisit.core.text import count_and_noun, join_names
 from revisit.results import Results
-from revisit.results.metric_names import resolve_score_ids
 from revisit.results.model_facts import GROUPS, load_model_facts
 from revisit.results.run import Run
+from revisit.results.score_names import resolve_score_ids
 from revisit.results.tables import summarise_part
 
 FIELDS = ("model", "subset", "condition", "sample", "seed", "camera")

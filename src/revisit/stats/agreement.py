@@ -126,7 +126,7 @@ def gwet_ac(
     weights = _agreement_weights(len(names), scale)
     shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
     expected = weights.sum() * (shares * (1 - shares)).sum() / (len(names) * (len(names) - 1))
-    return _chance_corrected(_weighted_agreement(several, weights), float(expected))
+    return _chance_corrected_agreement(several, weights, float(expected))
 
 
 def fleiss_kappa(ratings: Ratings | Coded) -> float | None:
@@ -135,7 +135,7 @@ def fleiss_kappa(ratings: Ratings | Coded) -> float | None:
     if not len(several):
         return None
     shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return _chance_corrected(_weighted_agreement(several, np.eye(len(names))), float(shares @ shares))
+    return _chance_corrected_agreement(several, np.eye(len(names)), float(shares @ shares))
 
 
 def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
@@ -216,10 +216,11 @@ def _cohen_kappa_of_codes(both: np.ndarray, names: Sequence[Any], weights: Weigh
     return 1 - float((table * apart).sum()) * table.sum() / expected if expected else None
 
 
-def _weighted_agreement(several: np.ndarray, weights: np.ndarray) -> float:
-    """The share of pairs of ratings of one thing that agree, by weight, as a mean over things."""
+def _chance_corrected_agreement(several: np.ndarray, weights: np.ndarray, expected: float) -> float | None:
+    """The share of pairs of ratings of one thing that agree, by weight, as a mean over things, beyond chance."""
     sizes = several.sum(axis=1)
-    return float(((several * (several @ weights - 1)).sum(axis=1) / (sizes * (sizes - 1))).mean())
+    observed = float(((several * (several @ weights - 1)).sum(axis=1) / (sizes * (sizes - 1))).mean())
+    return (observed - expected) / (1 - expected) if expected < 1 else None
 
 
 def _agreement_weights(categories: int, scale: Scale) -> np.ndarray:
@@ -229,10 +230,6 @@ def _agreement_weights(categories: int, scale: Scale) -> np.ndarray:
     apart = np.abs(np.subtract.outer(np.arange(categories), np.arange(categories)))
     apart = (apart + 1) * apart / 2  # the number of pairs of categories between the two, ends included
     return np.asarray(1 - apart / apart.max())
-
-
-def _chance_corrected(observed: float, expected: float) -> float | None:
-    return (observed - expected) / (1 - expected) if expected < 1 else None
 
 
 def _ratio_or_none(part: int, whole: int) -> float | None:

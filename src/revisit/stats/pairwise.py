@@ -6,23 +6,35 @@ whether the models differ at all, with Shaffer's (1986) step-down correction for
 then. *X is the best* is one claim, so every pair with X is tested at 5 % by itself (Berger 1982: if X is not the best,
 one of them is wrong). Pairs on different clips can contradict each other (X beats Y beats Z beats X): such claims are
 withdrawn.
+
+How many clusters a paired difference needs before a test would find it is the number of a two-sided t-test which finds
+the difference with 80 % power (Guenther 1981). The difference seen is itself uncertain, and so is the number. Its range
+comes from the differences, in units of their spread, between which the true one lies in half of all cases, by the
+normal approximation to the noncentral t (Johnson and Welch 1940). A range at 95 % would have no upper end: what is
+undecided at 95 % may also be no difference at all.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 
+from revisit.stats.intervals import Estimate
 from revisit.stats.paired import ALPHA, PairedTest, paired_test
 
 PERMUTATIONS = 999
 AT_ONCE = 4_000_000  # exchanged scores in memory
 RARE = 0.5  # of the clips of the median model
+POWER = 0.8
+RANGE_LEVEL = 0.5  # of the range of clusters needed
+MANY = 1000  # nobody will make so many clips to tell two models apart
 
 
 @dataclass(frozen=True)
@@ -137,11 +149,9 @@ def _rank_models_cached(
     adjusted = means if np.isfinite(values).all() else dict(zip(models, clip_adjusted_means(values), strict=True))
     order = sorted(adjusted, key=lambda model: (-sign * adjusted[model], model))
     row = {model: values[place] for place, model in enumerate(models)}
-    tried = [
-        _compare_pair(one, other, row[one], row[other], clusters, sign, range) for one, other in combinations(order, 2)
-    ]
-    pairs = _with_family_wise_p([pair for pair in tried if pair is not None], order, row, clusters)
-    best = _model_beating_all_others(order, pairs)
+    pairs = _with_family_wise_p(_compare_all_pairs(order, row, clusters, sign, range), order, row, clusters)
+    wins = Counter(pair.ahead for pair in pairs if pair.is_significant_alone)
+    best = next((model for model in order if wins[model] == len(order) - 1 > 0), None)
     decided = [
         replace(
             pair, decided=pair.wins != pair.losses and (pair.ahead == best or (pair.p is not None and pair.p <= ALPHA))
@@ -152,26 +162,23 @@ def _rank_models_cached(
     return Ranking(tuple(order), means, adjusted, counts, _undecide_pairs_in_cycles(decided), best, higher_is_better)
 
 
-def _compare_pair(
-    one: str,
-    other: str,
-    first: np.ndarray,
-    second: np.ndarray,
-    clusters: Sequence[Hashable],
-    sign: int,
-    range: float | None,
-) -> ModelPair | None:
-    """Two models on their common clips, the one with the better mean ahead; None where there is no such clip."""
-    both = np.flatnonzero(np.isfinite(first) & np.isfinite(second))
-    if not len(both):
-        return None
-    mine, others = first[both], second[both]
-    if sign * (math.fsum(mine) - math.fsum(others)) < 0:
-        one, other, mine, others = other, one, others, mine
-    test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], range)
-    assert test is not None
-    change = sign * (mine - others)
-    return ModelPair(one, other, int((change > 0).sum()), int((change < 0).sum()), test)
+def _compare_all_pairs(
+    order: Sequence[str], scores: Mapping[str, np.ndarray], clusters: Sequence[Hashable], sign: int, range: float | None
+) -> list[ModelPair]:
+    """Each two models on their common clips, the one with the better mean ahead; without those that have none."""
+    pairs = []
+    for one, other in combinations(order, 2):
+        both = np.flatnonzero(np.isfinite(scores[one]) & np.isfinite(scores[other]))
+        if not len(both):
+            continue
+        is_other_better = sign * (math.fsum(scores[one][both]) - math.fsum(scores[other][both])) < 0
+        ahead, behind = (other, one) if is_other_better else (one, other)
+        mine, others = scores[ahead][both], scores[behind][both]
+        test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], range)
+        assert test is not None
+        change = sign * (mine - others)
+        pairs.append(ModelPair(ahead, behind, int((change > 0).sum()), int((change < 0).sum()), test))
+    return pairs
 
 
 def clip_adjusted_means(values: np.ndarray) -> list[float]:
@@ -231,12 +238,6 @@ def _with_family_wise_p(
         overall = _overall_permutation_p(values, clusters, [(place[pair.ahead], place[pair.behind]) for pair in tested])
     corrected = iter(shaffer_step_down_p(p, len(compared), overall))
     return [pair if pair.test.p is None else replace(pair, p=next(corrected)) for pair in pairs]
-
-
-def _model_beating_all_others(order: Sequence[str], pairs: Sequence[ModelPair]) -> str | None:
-    """The model that beats each of the others at 5 %."""
-    beaten = {model: sum(pair.is_significant_alone and pair.ahead == model for pair in pairs) for model in order}
-    return next((model for model in order if beaten[model] == len(order) - 1 > 0), None)
 
 
 def _undecide_pairs_in_cycles(pairs: Sequence[ModelPair]) -> tuple[ModelPair, ...]:
@@ -361,3 +362,46 @@ def _possible_numbers_of_equal_pairs(models: int) -> frozenset[int]:
         for size in range(1, models + 1)
         for rest in _possible_numbers_of_equal_pairs(models - size)
     )
+
+
+def clusters_to_detect(effect: float, alpha: float = 0.05) -> float:
+    """How many clusters show a mean difference of `effect` standard deviations (of the clusters' differences)."""
+    normal = NormalDist()
+    sure = normal.inv_cdf(1 - alpha / 2)
+    return ((sure + normal.inv_cdf(POWER)) / effect) ** 2 + sure**2 / 2
+
+
+def clusters_needed(difference: Estimate, alpha: float = 0.05) -> list[float | None] | None:
+    """How many clusters would decide, judging by what was seen; None where all differences are equal.
+
+    In all, not more: the likely number, and the ends of its range; None where there is no end to it.
+    """
+    if difference.error == 0:
+        return None
+    t = abs(difference.mean) / difference.error
+
+    def clusters_at_share(share: float) -> float | None:
+        shift = _shift_exceeding_t_in_share(t, difference.freedom, share)
+        return clusters_to_detect(shift / math.sqrt(difference.clusters), alpha) if shift > 0 else None
+
+    return [clusters_at_share(share) for share in (0.5, (1 + RANGE_LEVEL) / 2, (1 - RANGE_LEVEL) / 2)]
+
+
+def _shift_exceeding_t_in_share(t: float, freedom: float, share_of_cases: float) -> float:
+    """The true difference, in standard errors, from which |t| comes out larger than seen in this share of cases.
+
+    0 where it would in more cases even without a difference.
+    """
+    normal = NormalDist()
+    centre, spread = t * (1 - 1 / (4 * freedom)), math.sqrt(1 + t * t / (2 * freedom))
+
+    def chance_of_larger_t(shift: float) -> float:
+        return normal.cdf((shift - centre) / spread) + normal.cdf((-shift - centre) / spread)
+
+    if chance_of_larger_t(0.0) >= share_of_cases:
+        return 0.0
+    low, high = 0.0, centre + 10 * spread
+    for _ in range(60):
+        midpoint = (low + high) / 2
+        low, high = (midpoint, high) if chance_of_larger_t(midpoint) < share_of_cases else (low, midpoint)
+    return (low + high) / 2

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.control.camera_records import GenerationRecord
+from revisit.control.generation import GenerationRecord
 from revisit.core import Case, Clip, UsageError
 from revisit.judges.settings import judge_from_source
 from revisit.media import encode_mp4

@@ -5,11 +5,11 @@ tells what is really delivered, which may be coarser than what was meant. To add
 families.yaml, and write `write_<form>` and `read_<form>`.
 """
 
-from revisit.control.payloads import angles, arrays, conditions, documents, tokens, words
+from revisit.control.payloads import arrays, documents, words
 from revisit.control.payloads.family import Family, LoadedPath, PayloadError, PayloadRequest
 from revisit.core.text import read_package_yaml
 
-MODULES = (angles, arrays, conditions, documents, tokens, words)
+MODULES = (arrays, documents, words)
 FUNCTIONS = {name: value for module in MODULES for name, value in vars(module).items()}
 FAMILIES: dict[str, Family] = {
     id: Family(id, FUNCTIONS[f"write_{id}"], FUNCTIONS[f"read_{id}"], **facts)

@@ -1,4 +1,4 @@
-"""Documents: poses as lines of text or as JSON, each as one loader wants them.
+"""Documents: a path as lines of text or as JSON, each as one loader wants them.
 
 Camera text has 19 columns, as CameraCtrl and its descendants read them.
 The first line is skipped unread by most readers and parsed by some, so the first row stands there twice. Then one row
@@ -10,6 +10,11 @@ matrix row by row, parted by one blank.
 - `lens: [fx, fy]`: the model's own numbers, written as they are instead of those of the plan.
 - `every: 3`: the reader keeps every third row.
 - `inverted_turns: true`: a path that turns is written inverted, as WRBench does for GameCraft.
+
+Angles are three lines of keyframes: pitch and yaw in degrees, and the way along the line of sight. The loader draws
+straight lines through two or three keyframes, evenly spread over the clip, and smooths more of them away; so three are
+written. A positive pitch looks down there. It can say a turn on the spot (with the loader's --rotation_only, or no
+displacement) or a straight way ahead, in units of the scene's depth, and nothing sideways.
 
 Unreal's axes are x ahead, y right, z up, in centimetres; a pose's columns are ahead, right, up and the position.
 """
@@ -24,12 +29,13 @@ from typing import Any
 import numpy as np
 
 from revisit.control.payloads import family
-from revisit.control.payloads.family import Files, LoadedPath, PayloadRequest
-from revisit.geometry.poses import invert_rigid_poses, make_trajectory, resample, to_4x4_poses
+from revisit.control.payloads.family import STILL, Files, LoadedPath, PayloadError, PayloadRequest
+from revisit.geometry.poses import invert_rigid_poses, make_rigid_poses, make_trajectory, resample, to_4x4_poses
 from revisit.geometry.rotations import yaw_pitch_of_rotation
 
 UNREAL = np.array([[0.0, 0, 1, 0], [1, 0, 0, 0], [0, -1, 0, 0], [0, 0, 0, 1]])  # Unreal's x, y, z of OpenCV's
 CENTIMETRES = 100.0
+FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
 CAMERA = "cam01"  # the first of ReCamMaster's ten names: --cam_type 1
 
 
@@ -133,6 +139,43 @@ def read_unreal_strings(files: Files, frame_count: int) -> LoadedPath:
     frames = json.loads(files["json"])
     groups = [re.findall(r"\[([^\]]*)\]", frames[f"frame{k}"][CAMERA]) for k in range(len(frames))]
     return _loaded_path_from_unreal([np.array([group.split() for group in four], dtype=float).T for four in groups])
+
+
+def write_angles(ask: PayloadRequest) -> dict[str, bytes]:
+    """The three lines of a path that goes one way, or one way and then another, half the clip each."""
+    yaw, pitch = family.unrolled_yaw_and_pitch(ask.c2w, "pitch and yaw cannot express")
+    forward, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
+    turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
+    if aside > STILL or (turns and np.abs(forward).max() > STILL):
+        raise PayloadError(
+            "the path moves sideways, or turns while it moves, which pitch, yaw and a displacement cannot express; "
+            "choose another generator"
+        )
+    middle = (len(ask.c2w) - 1) / 2
+    frames = np.arange(len(ask.c2w))
+    lines = []
+    for values in (-pitch, yaw, forward):
+        keys = np.interp([0, middle, 2 * middle], frames, values)
+        off = np.abs(np.interp(frames, [0, middle, 2 * middle], keys) - values).max()
+        if off > FRAMES_LATE * np.abs(np.diff(values)).max() + STILL:
+            raise PayloadError(
+                "the path has more than two legs, or legs of unequal length; more than three keyframes, evenly spread, "
+                "would be smoothed away by the loader"
+            )
+        lines.append(" ".join(f"{value:.12g}" for value in keys + 0.0) + "\n")
+    return {"txt": "".join(lines).encode()}
+
+
+def read_angles(files: Files, frame_count: int) -> LoadedPath:
+    """The path of three lines over the clip's frames."""
+    keyframes = [np.array(line.split(), dtype=float) for line in files["txt"].decode().splitlines()]
+    share = np.linspace(0, 1, frame_count)
+    pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in keyframes)
+    c2w = make_rigid_poses(family.level_rotations(yaw, -pitch))
+    moves = not yaw.any() and not pitch.any() and bool(forward.any())
+    if moves:
+        c2w[:, 2, 3] = forward
+    return LoadedPath(np.arange(frame_count), c2w, ways="shape" if moves else "metres")
 
 
 def _poses_in_unreal_axes(c2w: np.ndarray) -> np.ndarray:

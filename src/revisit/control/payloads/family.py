@@ -45,10 +45,6 @@ class PayloadRequest:
         focal = float(self.plan.path.intrinsics[0, 0, 0]) * width / self.plan.size[0]
         return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
-    def intrinsics_of_every_frame(self, size: tuple[int, int]) -> np.ndarray:
-        """The same for every frame (N, 3, 3)."""
-        return np.tile(self.intrinsics_for_size(size), (len(self.c2w), 1, 1))
-
 
 @dataclass(frozen=True, eq=False)
 class LoadedPath:

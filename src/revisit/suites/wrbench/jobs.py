@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from revisit.control.camera_records import GenerationRecord, read_generation_records
 from revisit.control.delivery import refusal_reasons
+from revisit.control.generation import GenerationRecord, read_generation_records
 from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name_for_id
 from revisit.control.requested_path import compile_script
 from revisit.core import UsageError

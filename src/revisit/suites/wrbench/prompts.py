@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.control.payloads.words import bracketed_commands
-from revisit.control.presets import preset_script
+from revisit.control.requested_path import preset_script
 from revisit.core import UsageError
 from revisit.core.text import convert_read_errors, parse_json, parse_numbered_json_lines, read_package_yaml
 from revisit.geometry.camera_script import parse_script

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from revisit.control.camera_records import GenerationRecord
+from revisit.control.generation import GenerationRecord
 from revisit.control.generators import Generator, find_generator
 from revisit.control.jobs import FRAMES
-from revisit.control.presets import preset_script
+from revisit.control.requested_path import preset_script
 from revisit.core import Case, Clip, Target, UsageError, digest
 from revisit.core.text import read_package_yaml
 from revisit.suites.wrbench.prompts import TIERS, EventTask, Row

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from revisit.core import Record
 from revisit.diagnosis.diagnose import can_diagnose, diagnose
+from revisit.diagnosis.kinds import Scores
 from revisit.diagnosis.rules import NO_TURN, WHOLE_TURN, camera_asked_to_rest, degrees_and_share_turned
-from revisit.diagnosis.signs import Scores
 
 HELD = "held as asked"
 STIRRED = "moved, though asked to rest"
