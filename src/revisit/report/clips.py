@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit.core import METRICS, Case, Series, digest
-from revisit.report.film_strips import GONE, Clock, FilmStrip, load_clip_clock, read_file_clock
 from revisit.report.metric_cards import GATE_NAMES, short_gate_name
 from revisit.report.overlays import judge_overlays, observer_overlays
-from revisit.report.phases import first_frame_of_each_kind, phases_from_starts, phases_of_gate
-from revisit.report.series import read_drawable_series, thin_series
 from revisit.report.tables import finding_text
+from revisit.report.timelines import (
+    first_frame_of_each_kind,
+    phases_from_starts,
+    phases_of_gate,
+    read_drawable_series,
+    thin_series,
+)
+from revisit.report.videos import GONE, Clock, FilmStrip, load_clip_clock, read_file_clock
 from revisit.results.ceilings import explain_held_score
 from revisit.results.display import number_text, round_for_page
 from revisit.results.file_types import Details

@@ -17,10 +17,9 @@ from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, d
 from revisit.core.grouping import group_items
 from revisit.core.optional import import_optional
 from revisit.engine.run_summary import current_results
-from revisit.report.film_strips import safe_evidence_key
 from revisit.report.pages import Rows, RunPages
 from revisit.report.run_list import diff_page, run_list_page
-from revisit.report.videos import Placed, Videos
+from revisit.report.videos import Placed, Videos, safe_evidence_key
 from revisit.report.write_html import page_html_and_policy, scene_script
 from revisit.results.run import Run
 from revisit.web.media import media_response, playable_file

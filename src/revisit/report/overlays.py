@@ -16,8 +16,7 @@ import numpy as np
 
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.answers import NO, YES, JudgeAnswers
-from revisit.report.film_strips import JUDGES, load_evidence_or_none
-from revisit.report.videos import Videos
+from revisit.report.videos import JUDGES, Videos, load_evidence_or_none
 from revisit.web.templates import Context
 
 BOXES = 240  # along a clip

@@ -16,9 +16,8 @@ from revisit.core.grouping import group_items
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run_summary import CurrentResults
 from revisit.report.clips import ClipEntry, Truth
-from revisit.report.film_strips import FilmStrip, load_film_strip
 from revisit.report.metric_cards import gate_titles, metric_cards, short_gate_name
-from revisit.report.videos import Videos
+from revisit.report.videos import FilmStrip, Videos, load_film_strip
 from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth
 from revisit.results.display import HELD_TITLE
 from revisit.results.file_types import CaseEntry
