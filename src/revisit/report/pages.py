@@ -5,8 +5,7 @@ A scene is what models can be compared on: one sample under one condition, with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -31,18 +30,6 @@ from revisit.web.templates import Context
 GALLERY = 24  # moments
 AT_ONCE = 48  # clips described in memory
 Rows = dict[str, tuple[int, Context]]  # case id -> number of answers, and its row
-
-
-@dataclass(frozen=True)
-class PageScene:
-    """Clips of one sample under one condition."""
-
-    key: str
-    cases: tuple[Case, ...]
-
-    @property
-    def title(self) -> str:
-        return self.cases[0].sample
 
 
 class RunPages:
@@ -87,19 +74,18 @@ class RunPages:
         return marked | {model for model in self.results.models if stated.facts_of(model).get("category") == FLOOR}
 
     @cached_property
-    def scenes(self) -> dict[str, PageScene]:
-        """By key, in the order of the plan."""
+    def scenes(self) -> dict[str, list[Case]]:
+        """The clips of each scene, by its key, in the order of the plan."""
         by_place = group_items(self.results.cases, lambda case: (case.subset, case.condition, case.sample))
-        keys = {digest("\0".join(place), 10): cases for place, cases in by_place.items()}
         return {
-            key: PageScene(key, tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
-            for key, cases in keys.items()
+            digest("\0".join(place), 10): sorted(cases, key=lambda case: (case.model, case.seed))
+            for place, cases in by_place.items()
         }
 
     @cached_property
     def scene_key_by_case(self) -> dict[str, str]:
         """Case id -> key of its scene."""
-        return {case.id: scene.key for scene in self.scenes.values() for case in scene.cases}
+        return {case.id: key for key, cases in self.scenes.items() for case in cases}
 
     def clip_entry(self, case: Case) -> ClipEntry:
         entry = self._entries.pop(case.id, None) or ClipEntry(self, case, self.planned[case.id].get("evidence", {}))
@@ -143,9 +129,9 @@ class RunPages:
 
     def scene_content(self, key: str) -> Context:
         """All that the view of one scene needs: the truth first, then every clip."""
-        scene = self.scenes[key]
+        cases = self.scenes[key]
         truths: dict[tuple[Path, int, int | None], Context] = {}
-        for case in scene.cases:
+        for case in cases:
             if case.reference is not None:
                 place = (case.reference.path, case.reference.start, case.reference.count)
                 if place not in truths:
@@ -155,15 +141,16 @@ class RunPages:
         names = ("truth", *(f"truth {k}" for k in range(2, len(truths) + 1)))
         clips: list[Context] = [
             {**content, "model": name, "truth": True} for name, content in zip(names, truths.values(), strict=False)
-        ] + [self.clip_entry(case).scene_view_content() for case in scene.cases]
-        return {"key": key, "title": scene.title, "align": self._choose_time_alignment(scene), "clips": clips}
+        ] + [self.clip_entry(case).scene_view_content() for case in cases]
+        title = cases[0].sample
+        return {"key": key, "title": title, "align": self._choose_time_alignment(cases), "clips": clips}
 
-    def _choose_time_alignment(self, scene: PageScene) -> str:
+    def _choose_time_alignment(self, cases: Sequence[Case]) -> str:
         """Which frames of clips stand beside each other: `share` of the length, `time`, or `auto` for either.
 
         It is as the run aligned the clips with their references.
         """
-        rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
+        rules = {case.align for case in cases} - {""} or {self.facts["protocol"]["align"]}
         return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")
 
     def worst_moment_contents(self) -> list[Context]:

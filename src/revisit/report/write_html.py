@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -30,13 +30,13 @@ from jinja2 import FileSystemBytecodeCache
 from markupsafe import Markup
 
 import revisit
-from revisit.core import digest, import_registering_modules
+from revisit.core import Case, digest, import_registering_modules
 from revisit.core.text import parse_json
 from revisit.engine.leases import Claims
 from revisit.engine.run_summary import CurrentResults
 from revisit.media.files import atomic_write_path
 from revisit.report.page_data import page_content
-from revisit.report.pages import PageScene, RunPages
+from revisit.report.pages import RunPages
 from revisit.report.standalone import csp_source_hash, page_templates, read_asset
 from revisit.report.videos import SHOWN, Videos
 from revisit.results.record_files import RecordLines
@@ -82,15 +82,15 @@ def _write_report_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str
     there = {*_addresses_of_files(folder, "frames"), *_addresses_of_files(folder, "scenes")}
     earlier = _take_intact_scene_parts(folder, basis, there)
     parts: dict[str, ScenePart] = {}
-    for key, scene in pages.scenes.items():
-        made_from, part = _scene_digest(pages, scene, lines, missing), earlier.get(key)
+    for key, cases in pages.scenes.items():
+        made_from, part = _scene_digest(pages, cases, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
             videos.used.clear()
             content = scene_script(pages.scene_content(key)).encode(errors="replace")
             (folder / "scenes" / f"{key}.js").write_bytes(content)
-            rows = {case.id: pages.list_row(case) for case in scene.cases}  # while its pictures are in memory
+            rows = {case.id: pages.list_row(case) for case in cases}  # while its pictures are in memory
             part = ScenePart(made_from, len(content), rows, tuple(videos.used))
-        pages.rows.update({case.id: (pages.count_answers_with_truth(case), part.rows[case.id]) for case in scene.cases})
+        pages.rows.update({case.id: (pages.count_answers_with_truth(case), part.rows[case.id]) for case in cases})
         parts[key] = part
     videos.used.clear()
     html, _ = page_html_and_policy(pages, by)
@@ -194,11 +194,11 @@ def _missing_unit_files(pages: RunPages) -> set[str]:
     return unit_files.difference(_addresses_of_files(pages.run.path, "units"), {""})
 
 
-def _scene_digest(pages: RunPages, scene: PageScene, lines: RecordLines, lost: Collection[str]) -> str:
+def _scene_digest(pages: RunPages, cases: Sequence[Case], lines: RecordLines, lost: Collection[str]) -> str:
     """The digest of everything that only this scene is made from; `lost` are files of values per frame."""
     sha = hashlib.sha256()
-    truths = (pages.results.truth_of(case) for case in scene.cases)
-    for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
+    truths = (pages.results.truth_of(case) for case in cases)
+    for case in {case.id: case for case in (*cases, *truths) if case is not None}.values():
         planned = pages.planned[case.id]
         sha.update(msgspec.json.encode([planned, pages.diagnoses.get(case.id), lines.digest_of_case_lines(case.id)]))
         parts = (planned.get("evidence", {}), planned.get("reference_evidence", {}))
