@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import METRICS, Case, Series, digest
+from revisit.core import METRICS, Case, Record, Series, digest
 from revisit.report.metric_cards import GATE_NAMES, short_gate_name
 from revisit.report.overlays import judge_overlays, observer_overlays
-from revisit.report.tables import finding_text
 from revisit.report.timelines import (
     first_frame_of_each_kind,
     phases_from_starts,
@@ -22,7 +21,7 @@ from revisit.report.timelines import (
 )
 from revisit.report.videos import GONE, Clock, FilmStrip, load_clip_clock, read_file_clock
 from revisit.results.ceilings import explain_held_score
-from revisit.results.display import number_text, round_for_page
+from revisit.results.display import number_text, reason_title, round_for_page
 from revisit.results.file_types import Details
 from revisit.web.templates import Context
 
@@ -284,6 +283,11 @@ class Truth(ClipEntry):
     def scene_view_content(self) -> Context:
         """Everything about the reference; no answer is about it."""
         return {**super().scene_view_content(), "id": f"{self.case.sample}@truth", "film_note": None}
+
+
+def finding_text(record: Record) -> str:
+    """What a gate found, or the kind of reason why it found nothing."""
+    return record.label or (reason_title(record.reason.kind) if record.reason else "")
 
 
 def _write_strip_pictures(film: FilmStrip | None, pages: RunPages) -> Context | None:
