@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from revisit.audit import cards, text
-from revisit.audit.analyse import analyse_grid_results
-from revisit.audit.claims import MEANS, is_memory_metric, metric_claims
+from revisit.audit.analyse import MEANS, analyse_grid_results, is_memory_metric, metric_claims
 from revisit.audit.grid import grid_film, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_audit_page, write_horizon_page
@@ -92,7 +91,7 @@ def test_every_claim_of_an_audited_metric_has_a_meaning_here() -> None:
     audited_by_default = [metric for metric in METRICS.values() if "folder" in metric.suites]
     words = {word: metric.id for metric in audited_by_default for word in metric.responds_to}
     missing = {word: id for word, id in words.items() if word not in known}
-    assert not missing, f"say in audit/claims.py which failures test these words: {missing}"
+    assert not missing, f"say in audit/claims.yaml which failures test these words: {missing}"
 
 
 def test_meanings_name_failures_that_exist() -> None:

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import revisit
-from revisit.audit.analyse import analyse_grid_results
+from revisit.audit.analyse import analyse_grid_results, score_diagnoses
 from revisit.audit.benchmark_table import round_to_four_digits
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
-from revisit.audit.kind_scores import score_diagnoses
 from revisit.audit.schema import AuditOptions, Content
 from revisit.core import SUITES, UsageError
 from revisit.engine.parameters import default_parameters_of_plan
