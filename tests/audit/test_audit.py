@@ -12,10 +12,10 @@ import pytest
 
 from revisit.audit import cards, text
 from revisit.audit.analyse import MEANS, analyse_grid_results, is_memory_metric, metric_claims
+from revisit.audit.cards import load_saved_audit, saved_metric_audit
 from revisit.audit.grid import grid_film, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_audit_page, write_horizon_page
-from revisit.audit.results import load_saved_audit, saved_metric_audit
 from revisit.audit.run import AuditGrid, audit_plan_and_request, run_audit
 from revisit.audit.schema import AuditOptions, Content
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id

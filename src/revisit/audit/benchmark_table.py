@@ -1,8 +1,8 @@
 """The scorers' table: for each published measure, what it gives models with known faults, and whether that is right.
 
 The unit is a world: scores of a model are means over the films of a world, and every model is compared with the perfect
-one in the same worlds. Of each model that a measure is asked about, the table says one of four things. As a figure it has
-measures in rows, and models with known faults in columns.
+one in the same worlds. Of each model that a measure is asked about, the table says one of four things. As a figure
+it has measures in rows, and models with known faults in columns.
 """
 
 from __future__ import annotations
