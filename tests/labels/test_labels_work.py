@@ -61,7 +61,7 @@ def test_examples_first_gold_in_between_and_who_agrees_is_done(tmp_path):
     first = answer_all(queue, store, ann, lambda item, q: "yes")
     kinds = ["example" if made.find_item(id).example else "gold" if made.find_item(id).gold else "item" for id in first]
     assert kinds == ["example", "item", "item", "item", "gold", *["item"] * 7]
-    assert queue.rater_progress(ann).done == queue.rater_progress(ann).of == 12
+    assert queue.rater_progress(ann) == {"done": 12, "of": 12}
     agree = answer_all(queue, store, ben, lambda item, q: "yes" if item.scene != "s5" else "no")
     assert len(agree) == 12
     rest = answer_all(queue, store, cleo, lambda item, q: "no")

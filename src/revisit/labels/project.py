@@ -22,9 +22,15 @@ from revisit.core import Case, RevisitError, UsageError
 from revisit.core.cases import clip_title
 from revisit.core.grouping import group_items
 from revisit.core.text import convert_read_errors, parse_json
-from revisit.labels.items import LabelItem, items_of_task, reference_cases
+from revisit.labels.items import (
+    LabelItem,
+    items_of_task,
+    reference_cases,
+    sample_items,
+    sample_least_certain,
+    sample_survey_questions,
+)
 from revisit.labels.label import TASKS, Label
-from revisit.labels.sampling import sample_items, sample_least_certain, sample_survey_questions
 from revisit.results.record_files import case_from_json, case_to_json, write_json
 from revisit.results.run import Run
 from revisit.web.media import playable_file
