@@ -13,8 +13,8 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 from revisit.core import Case, Clip, UsageError
 from revisit.judges.labels import load_judge_labels as read_judge_labels
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of_project, project_export_files, write_files
 from revisit.labels.label import Label, read_label_files
+from revisit.labels.label_files import labels_of_project, project_export_files, write_files
 from revisit.labels.project import ProjectSettings, make_project, open_project
 from revisit.labels.queue import ItemQueue
 from revisit.labels.start_project import ProjectRequest, open_and_serve_project, open_or_make_project
