@@ -59,16 +59,15 @@ def test_stories_mix_and_a_negative_seed_is_refused() -> None:
 @pytest.mark.slow
 def test_the_grid_is_resumed_and_lists_what_was_asked(tmp_path: Path) -> None:
     heard: list[str] = []
-    manifest = render_grid(tmp_path, ["vanish"], (1.0,), [1], size=SMALL, workers=0)
+    manifest = render_grid(tmp_path, ["vanish"], (1.0,), [1], size=SMALL, options=AuditOptions(workers=0))
     lines = [json.loads(line) for line in manifest.read_text().splitlines()]
     assert [line["model"] for line in lines] == ["truth@0", "perfect@0", "vanish@1"]
     assert all((tmp_path / line["video"]).is_file() and line["phases"][0] > 0 for line in lines)
     clip = tmp_path / lines[2]["video"]
     before = clip.stat().st_mtime_ns
     (tmp_path / lines[1]["video"]).unlink()
-    render_grid(
-        tmp_path, ["vanish"], (1.0,), [1], size=SMALL, workers=0, progress=lambda done, total, what: heard.append(what)
-    )
+    options = AuditOptions(workers=0, render_progress=lambda done, total, what: heard.append(what))
+    render_grid(tmp_path, ["vanish"], (1.0,), [1], size=SMALL, options=options)
     assert clip.stat().st_mtime_ns == before and (tmp_path / lines[1]["video"]).is_file() and len(heard) == 3
     with pytest.raises(UsageError, match="unknown failure 'vanis'"):
         render_grid(tmp_path, ["vanis"], (1.0,), [1])

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from revisit.audit.grid import FPS, PERFECT, TRUTH, grid_film, render_grid, scene_name
-from revisit.audit.run import audit_plan_and_request
+from revisit.audit.run import evaluate_grid
 from revisit.audit.schema import AuditOptions, Content
 from revisit.core import METRICS, Case, UsageError
-from revisit.engine.run import evaluate
 from revisit.media import encode_mp4
 from revisit.media.files import write_json_lines
 from revisit.results import Results
@@ -40,29 +39,12 @@ def audit_horizon(
     lines: list[Content] = []
     for away in AWAY:
         folder = out / "horizon" / f"away-{away}"
-        manifest = render_grid(
-            folder,
-            kinds,
-            (1.0,),
-            seeds,
-            away=away,
-            workers=options.workers,
-            fresh=options.fresh,
-            progress=options.render_progress,
-        )
+        manifest = render_grid(folder, kinds, (1.0,), seeds, away=away, options=options)
         entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_fading_clip_line(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_line_for_all_gaps(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
     write_json_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
-    plan, request = audit_plan_and_request(out / "horizon", options.set, ("folder",), options.metrics)
-    run = evaluate(
-        plan,
-        out / "horizon-run",
-        workers=options.workers,
-        fresh=options.fresh,
-        progress=options.progress,
-        request=request.as_json(),
-    )
+    plan, run = evaluate_grid(out / "horizon", out / "horizon-run", ("folder",), options)
     content = {
         "set": plan.observers.id,
         "fps": FPS,
