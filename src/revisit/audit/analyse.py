@@ -132,17 +132,15 @@ def _audit_failure_kind(metric: Metric, answers: Answers, kind: str, claimed: bo
     sign, side = _score_sign_and_reading(metric, perfect, full)
     both = sorted(set(perfect) & set(full))
     effect = paired_cohen_d([perfect[seed] for seed in both], [full[seed] for seed in both])
-    strengths, worse, scenes = [], [], []
-    for strength in sorted({at for name, at in answers if name == kind} | {0.0}):
-        scored = perfect if strength == 0 else _scores_by_seed(answers, kind, strength)
-        for seed, value in scored.items():
-            if seed in full:  # a scene that is unscored at full strength says nothing of how the score gets there
-                strengths.append(strength)
-                worse.append(-sign * value)
-                scenes.append(seed)
+    points = [
+        (strength, -sign * value, seed)
+        for strength in sorted({at for name, at in answers if name == kind} | {0.0})
+        for seed, value in (_scores_by_seed(answers, kind, strength) if strength else perfect).items()
+        if seed in full  # a scene that is unscored at full strength says nothing of how the score gets there
+    ]
     records = answers.get((kind, 1.0), {})
     separation = auc([sign * value for value in perfect.values()], [sign * value for value in full.values()])
-    tau = kendall_tau(strengths, worse, scenes) if separation is not None else None
+    tau = kendall_tau(*zip(*points, strict=True)) if separation is not None else None
     reasons = Counter(record.reason.kind for record in records.values() if record.reason is not None)
     return {
         "claimed": claimed,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit.core import METRICS, Case, Record, Series, digest
-from revisit.report.metric_cards import GATE_NAMES, short_gate_name
+from revisit.core.text import read_package_yaml
 from revisit.report.overlays import judge_overlays, observer_overlays
 from revisit.report.timelines import (
     first_frame_of_each_kind,
@@ -28,6 +28,8 @@ from revisit.web.templates import Context
 if TYPE_CHECKING:
     from revisit.report.pages import RunPages
 
+# gate -> its short name, and the title and top of its series
+GATE_NAMES = read_package_yaml("revisit.report", "gates.yaml")
 MOST_PAIRS = 3
 POINTS = 96  # of a line over time; more cannot be told apart at the width of a page
 FAR = 10**9
@@ -283,6 +285,11 @@ class Truth(ClipEntry):
     def scene_view_content(self) -> Context:
         """Everything about the reference; no answer is about it."""
         return {**super().scene_view_content(), "id": f"{self.case.sample}@truth", "film_note": None}
+
+
+def short_gate_name(gate: str, title: str) -> str:
+    """What a gate is called where there is little room."""
+    return str(GATE_NAMES[gate]["short"]) if gate in GATE_NAMES else title
 
 
 def finding_text(record: Record) -> str:
