@@ -10,7 +10,7 @@ shows the target to the first that shows it again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.audit.grid import FPS, PERFECT, TRUTH, grid_film, render_grid, scene_name
@@ -75,18 +75,15 @@ def curves(results: Results, fps: float) -> dict[str, Content]:
     }
 
 
-def _model_curve(metric: str, groups: Iterable[Results], fps: float) -> Content:
+def _model_curve(metric: str, groups: Sequence[Results], fps: float) -> Content:
     points: list[Content] = []
-    gaps, scores, scenes = [], [], []
     for part in groups:
-        records = part.scores(metric)
         gap = sum(_hidden_seconds(case, fps) for case in part.cases) / len(part.cases)
         points.append({"gap": gap, **part.cell(metric).as_json()})
-        gaps += [_hidden_seconds(record.case, fps) for record in records]
-        scores += [record.value for record in records if record.value is not None]
-        scenes += [record.case.sample for record in records]
     points.sort(key=lambda point: point["gap"])
-    return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
+    records = [record for part in groups for record in part.scores(metric)]
+    scored = [(_hidden_seconds(record.case, fps), record.value, record.case.sample) for record in records]
+    return {"points": points, "tau": kendall_tau(*zip(*scored, strict=True)) if scored else None}
 
 
 def _hidden_seconds(case: Case, fps: float) -> float:

@@ -344,7 +344,7 @@ class RaterPages:
 
     def _require_own_item(self, rater: Rater, item_id: str) -> LabelItem:
         """An item that is shown to this rater, or that they have answered."""
-        item = self.project.find_item(item_id)
+        item = self.project.item_by_id.get(item_id)
         mine = item is not None and (
             self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered_item_ids(rater.id)
         )

@@ -55,7 +55,7 @@ def labels_of_project(project: Project, store: Store) -> list[Label]:
 
 
 def _labels_of_answer(project: Project, answer: RaterAnswer, names: Mapping[str, str]) -> list[Label]:
-    item = project.find_item(answer.item)
+    item = project.item_by_id.get(answer.item)
     if item is None:
         return []
     case = project.cases[item.cases[0]]
@@ -250,7 +250,7 @@ def load_labels(paths: Sequence[Path], store: str = "") -> list[Label]:
     for path in paths:
         if (path / FILE).is_file():
             project = open_project(path)
-            labels += labels_of_project(project, Store(store or project.default_store, project.hashed_name))
+            labels += labels_of_project(project, project.open_store(store))
         else:
             labels += read_label_files([path])
     if not labels:
@@ -263,8 +263,7 @@ def export_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
     folder = out or (source if source.is_dir() else source.parent)
     if (source / FILE).is_file():
         project = open_project(source)
-        kept = Store(store or project.default_store, project.hashed_name)
-        return write_files(project_export_files(project, kept, folder), folder)
+        return write_files(project_export_files(project, project.open_store(store), folder), folder)
     return write_files(label_export_files(orient_pairs_alike(read_label_files([source])), folder), folder)
 
 

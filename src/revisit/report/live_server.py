@@ -154,7 +154,9 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
     def home_response(request: Any) -> Response:
         if len(live_runs) == 1:
             return RedirectResponse(f"/{next(iter(live_runs))}/")
-        return html_response(*run_list_page({name: live_run.run for name, live_run in live_runs.items()}))
+        lines = run_entries_newest_first([(name, live_run.run) for name, live_run in live_runs.items()])
+        scripts = ("sort.js", "runs.js")
+        return html_response(*html_and_policy_of_template("runs.html", f"{len(lines)} runs", scripts, {"runs": lines}))
 
     def diff_response(request: Any) -> Response:
         names = [request.query_params.get(side, "") for side in ("a", "b")]
@@ -219,14 +221,8 @@ def _runs_by_address(live_runs: Sequence[LiveRun]) -> dict[str, LiveRun]:
     return runs_by_name
 
 
-def run_list_page(runs: Mapping[str, Run]) -> tuple[str, str]:
-    """The page with a line for each run, by the name that it has in an address; newest first. And its policy."""
-    lines = run_entries_newest_first(list(runs.items()))
-    return html_and_policy_of_template("runs.html", f"{len(lines)} runs", ("sort.js", "runs.js"), {"runs": lines})
-
-
 def run_entries_newest_first(runs: Sequence[tuple[str, Run]]) -> list[Context]:
-    """What the list says of each run, the newest first."""
+    """What the list says of each run, by the name that it has in an address; the newest first."""
     return sorted((_run_entry(key, run) for key, run in runs), key=lambda line: str(line["started"]), reverse=True)
 
 

@@ -99,7 +99,9 @@ def _write_report_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str
     with atomic_write_path(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     if not copy_clips:
-        _write_scene_parts(folder, basis, parts)
+        with atomic_write_path(folder / NAME) as temporary:
+            record = {"basis": basis, "scenes": {key: vars(part) for key, part in parts.items()}}
+            temporary.write_bytes(msgspec.json.encode(record))
     return folder / "index.html"
 
 
@@ -164,12 +166,6 @@ def _take_intact_scene_parts(folder: Path, basis: str, there: Set[str]) -> dict[
     parts = {key: ScenePart(**{**part, "pictures": tuple(part["pictures"])}) for key, part in content["scenes"].items()}
     whole = {key for key, part in parts.items() if sizes.get(f"{key}.js") == part.size and there >= {*part.pictures}}
     return {key: parts[key] for key in whole}
-
-
-def _write_scene_parts(folder: Path, basis: str, parts: Mapping[str, ScenePart]) -> None:
-    with atomic_write_path(folder / NAME) as temporary:
-        content = {"basis": basis, "scenes": {key: vars(part) for key, part in parts.items()}}
-        temporary.write_bytes(msgspec.json.encode(content))
 
 
 def _remove_page_files(folder: Path, addresses: Iterable[str]) -> None:
