@@ -81,7 +81,7 @@ def _model_curve(metric: str, groups: Sequence[Results], fps: float) -> Content:
         gap = sum(_hidden_seconds(case, fps) for case in part.cases) / len(part.cases)
         points.append({"gap": gap, **part.cell(metric).as_json()})
     points.sort(key=lambda point: point["gap"])
-    records = [record for part in groups for record in part.scores(metric)]
+    records = [record for part in groups for record in part.scores(metric) if record.value is not None]
     scored = [(_hidden_seconds(record.case, fps), record.value, record.case.sample) for record in records]
     return {"points": points, "tau": kendall_tau(*zip(*scored, strict=True)) if scored else None}
 
