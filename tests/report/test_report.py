@@ -20,6 +20,7 @@ from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
+from revisit.report.drawings import phases_of_gate, thin_series
 from revisit.report.page_data import (
     _part_tables,
     _trouble_lists,
@@ -30,7 +31,6 @@ from revisit.report.page_data import (
     suite_table,
 )
 from revisit.report.standalone import page_templates
-from revisit.report.timelines import phases_of_gate, thin_series
 from revisit.report.verdict import verdict_content
 from revisit.report.write_html import json_for_script, write_report
 from revisit.results import Results

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import revisit
 from revisit.audit.analyse import analyse_grid_results, score_diagnoses
-from revisit.audit.benchmark_table import round_to_four_digits
+from revisit.audit.benchmark_trials import round_to_four_digits
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.audit.schema import AuditOptions, Content
 from revisit.core import SUITES, UsageError

@@ -11,9 +11,10 @@ import numpy as np
 
 from revisit.core import METRICS, Case, Record, Series, digest
 from revisit.core.text import read_package_yaml
-from revisit.report.overlays import judge_overlays, observer_overlays
-from revisit.report.timelines import (
+from revisit.report.drawings import (
     first_frame_of_each_kind,
+    judge_overlays,
+    observer_overlays,
     phases_from_starts,
     phases_of_gate,
     read_drawable_series,
