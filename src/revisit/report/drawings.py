@@ -25,7 +25,7 @@ from revisit.core import Case, MediaError, Series
 from revisit.core.text import read_package_yaml
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.answers import NO, YES, JudgeAnswers
-from revisit.report.videos import JUDGES, Videos, load_evidence_or_none
+from revisit.report.videos import JUDGES, Videos, evenly_spread_rows, load_evidence_or_none
 from revisit.results import Results
 from revisit.results.display import round_for_page
 from revisit.web.templates import Context
@@ -171,7 +171,7 @@ def judge_overlays(evidence: Mapping[str, str], cache: EvidenceCache, videos: Vi
 
 def _box_overlay(title: str, index: np.ndarray, box: np.ndarray, visible: np.ndarray) -> Context:
     """Boxes in fractions of the frame; null where the target is not in it."""
-    rows = _evenly_spread_rows(len(index), BOXES)
+    rows = evenly_spread_rows(len(index), BOXES)
     boxes = [
         [round(float(edge), 4) for edge in box[k]] if visible[k] and np.isfinite(box[k]).all() else None for k in rows
     ]
@@ -181,7 +181,7 @@ def _box_overlay(title: str, index: np.ndarray, box: np.ndarray, visible: np.nda
 def _mask_overlay(title: str, index: np.ndarray, mask: np.ndarray) -> Context:
     """Masks as runs of a coarse grid: row, first column, length."""
     step = max(1, -(-max(mask.shape[1:]) // MASK_SIDE))
-    rows = _evenly_spread_rows(len(index), MASKS)
+    rows = evenly_spread_rows(len(index), MASKS)
     return {
         "kind": "masks",
         "title": title,
@@ -204,7 +204,7 @@ def _match_overlay(matches: Any, geometry: Any) -> Context:
     pairs = []
     for k in most_matched:
         points = matches.points[matches.offsets[k] : matches.offsets[k + 1]]
-        few = points[_evenly_spread_rows(len(points), POINTS)] / size
+        few = points[evenly_spread_rows(len(points), POINTS)] / size
         pairs.append({"other": int(matches.other[k]), "n": len(points), "points": np.round(few, 4).tolist()})
     frames = [int(matches.frame[k]) for k in most_matched]
     return {"kind": "matches", "title": f"matches by {matches.matcher}", "frame": frames, "pairs": pairs}
@@ -251,8 +251,3 @@ def _keep_judge_pictures(evidence: Mapping[str, str], cache: EvidenceCache, vide
         videos.keep_picture(address, partial(frames.picture, k))
         shots.append([int(frame), address])
     return shots
-
-
-def _evenly_spread_rows(count: int, most: int) -> list[int]:
-    """At most so many rows, evenly spread, both ends among them."""
-    return sorted({round(k) for k in np.linspace(0, count - 1, min(count, most))}) if count else []

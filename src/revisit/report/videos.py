@@ -108,8 +108,7 @@ class FilmStrip:
 
     def evenly_spread_frames(self) -> list[int]:
         """Frame numbers of about a dozen pictures from the first frame to the last."""
-        at = np.linspace(0, len(self.pictures.index) - 1, min(SHOTS, len(self.pictures.index)))
-        return [int(self.pictures.index[k]) for k in np.round(at).astype(int)]
+        return [int(self.pictures.index[k]) for k in evenly_spread_rows(len(self.pictures.index), SHOTS)]
 
     def nearest_pictured_frame(self, frame: int) -> int:
         """The frame nearest to `frame` of which there is a picture."""
@@ -131,6 +130,11 @@ class FilmStrip:
 
     def _row_nearest_to(self, frame: int) -> int:
         return int(np.abs(self.pictures.index - frame).argmin())
+
+
+def evenly_spread_rows(count: int, most: int) -> list[int]:
+    """At most so many rows, evenly spread, both ends among them."""
+    return sorted({round(k) for k in np.linspace(0, count - 1, min(count, most))}) if count else []
 
 
 Clock = dict[str, Any]  # `frames`, `fps` and `size` (width, height) of a clip
