@@ -11,7 +11,6 @@ When there are more than people have time for, they are asked
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -281,10 +280,8 @@ def _interleave_groups(
     things: Sequence[Any], outer: Callable[[Any], Hashable], inner: Callable[[Any], Hashable]
 ) -> list[Any]:
     """The things so that every beginning of the list has as many of each group as can be, and of each part of it."""
-    groups: dict[Hashable, dict[Hashable, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for thing in things:
-        groups[outer(thing)][inner(thing)].append(thing)
-    return _round_robin([_round_robin(list(parts.values())) for parts in groups.values()])
+    groups = group_items(things, outer).values()
+    return _round_robin([_round_robin(list(group_items(group, inner).values())) for group in groups])
 
 
 def _round_robin(queues: Sequence[Sequence[Any]]) -> list[Any]:
