@@ -96,12 +96,12 @@ def statements(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def tolerance_of(metric: str, set_name: str) -> float | None:
     """How far a score may move by the metric's card; None where it promises nothing."""
-    from revisit.audit import machines
+    from revisit.audit import cards
     from revisit.networks import numeric_spread
 
     spread = numeric_spread.measured_spread_by_set()
     row = spread[set_name]["metrics"].get(metric) if set_name in spread else None
-    return numeric_spread.tolerance_of(row) if row else machines.score_tolerance(metric)
+    return numeric_spread.tolerance_of(row) if row else cards.score_tolerance(metric)
 
 
 def compare(one: dict[str, Any], other: dict[str, Any], set_name: str) -> dict[str, Any]:

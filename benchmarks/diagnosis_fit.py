@@ -20,8 +20,8 @@ from typing import TypedDict
 import numpy as np
 
 import revisit
+from revisit.audit.analyse import score_kinds
 from revisit.audit.grid import FPS, grid_film
-from revisit.audit.kind_scores import score_kinds
 from revisit.audit.schema import Content
 from revisit.core import METRICS, SUITES, Case, Clip, Record, Target, digest
 from revisit.core.cases import InMemory

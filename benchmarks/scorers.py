@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from revisit.audit.benchmark_table import round_to_four_digits
+from revisit.audit.benchmark_trials import round_to_four_digits
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "examples/plugin"

@@ -14,7 +14,7 @@ from typing import Any
 
 from revisit import catalog
 from revisit.audit import cards as audited
-from revisit.audit.results import load_saved_audit, saved_metric_audit
+from revisit.audit.cards import load_saved_audit, saved_metric_audit
 from revisit.core import GATES, KINDS, METRICS, SUITES
 from revisit.weights.lock import read_lock_entries
 

@@ -6,9 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from revisit.audit.benchmark_figure import KEY, content_digest, draw_figure
-from revisit.audit.benchmark_table import BETTER, SAME
-from revisit.audit.benchmark_trials import MODELS
+from revisit.audit.benchmark_trials import BETTER, KEY, MODELS, SAME, content_digest, draw_figure
 from revisit.audit.schema import Content
 from revisit.results.display import number_text
 

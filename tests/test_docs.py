@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from revisit.audit.machines import NOT_MEASURED
+from revisit.audit.cards import NOT_MEASURED
 from revisit.catalog import card_of_id
 from revisit.cli.main import app
 from revisit.core import GATES, METRICS, OBSERVERS

@@ -6,8 +6,7 @@ import dataclasses
 import inspect
 from typing import Any
 
-from revisit.audit import cards as audited
-from revisit.audit import machines
+from revisit.audit import cards
 from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
 from revisit.core.cases import Case
 from revisit.core.text import did_you_mean_question
@@ -61,8 +60,8 @@ def card_of_id(id: str) -> Card:
             "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
             "rewards_unchanged": m.rewards_unchanged, "noise_floor": m.noise_floor or None,
-            "machines": machines.tolerance_lines(m.id), "spread": numeric_spread.card_lines_of_metric(m.id),
-            "audit": audited.audit_lines(m.id, m.version),
+            "machines": cards.tolerance_lines(m.id), "spread": numeric_spread.card_lines_of_metric(m.id),
+            "audit": cards.audit_lines(m.id, m.version),
         }  # fmt: skip
     if id in GATES:
         g = GATES[id]

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from revisit.audit import cards, text
-from revisit.audit.analyse import analyse_grid_results
-from revisit.audit.claims import MEANS, is_memory_metric, metric_claims
+from revisit.audit.analyse import MEANS, analyse_grid_results, is_memory_metric, metric_claims
+from revisit.audit.cards import load_saved_audit, saved_metric_audit
 from revisit.audit.grid import grid_film, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_audit_page, write_horizon_page
-from revisit.audit.results import load_saved_audit, saved_metric_audit
 from revisit.audit.run import AuditGrid, audit_plan_and_request, run_audit
 from revisit.audit.schema import AuditOptions, Content
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
@@ -60,16 +59,15 @@ def test_stories_mix_and_a_negative_seed_is_refused() -> None:
 @pytest.mark.slow
 def test_the_grid_is_resumed_and_lists_what_was_asked(tmp_path: Path) -> None:
     heard: list[str] = []
-    manifest = render_grid(tmp_path, ["vanish"], (1.0,), [1], size=SMALL, workers=0)
+    manifest = render_grid(tmp_path, ["vanish"], (1.0,), [1], size=SMALL, options=AuditOptions(workers=0))
     lines = [json.loads(line) for line in manifest.read_text().splitlines()]
     assert [line["model"] for line in lines] == ["truth@0", "perfect@0", "vanish@1"]
     assert all((tmp_path / line["video"]).is_file() and line["phases"][0] > 0 for line in lines)
     clip = tmp_path / lines[2]["video"]
     before = clip.stat().st_mtime_ns
     (tmp_path / lines[1]["video"]).unlink()
-    render_grid(
-        tmp_path, ["vanish"], (1.0,), [1], size=SMALL, workers=0, progress=lambda done, total, what: heard.append(what)
-    )
+    options = AuditOptions(workers=0, render_progress=lambda done, total, what: heard.append(what))
+    render_grid(tmp_path, ["vanish"], (1.0,), [1], size=SMALL, options=options)
     assert clip.stat().st_mtime_ns == before and (tmp_path / lines[1]["video"]).is_file() and len(heard) == 3
     with pytest.raises(UsageError, match="unknown failure 'vanis'"):
         render_grid(tmp_path, ["vanis"], (1.0,), [1])
@@ -92,7 +90,7 @@ def test_every_claim_of_an_audited_metric_has_a_meaning_here() -> None:
     audited_by_default = [metric for metric in METRICS.values() if "folder" in metric.suites]
     words = {word: metric.id for metric in audited_by_default for word in metric.responds_to}
     missing = {word: id for word, id in words.items() if word not in known}
-    assert not missing, f"say in audit/claims.py which failures test these words: {missing}"
+    assert not missing, f"say in audit/claims.yaml which failures test these words: {missing}"
 
 
 def test_meanings_name_failures_that_exist() -> None:

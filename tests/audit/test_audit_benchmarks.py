@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from revisit.audit import benchmark_table as table
-from revisit.audit.benchmark_figure import content_digest, draw_figure
-from revisit.audit.benchmark_trials import MODELS, PERFECT, suites_on_trial, trial_protocols, try_benchmarks
+from revisit.audit import benchmark_trials as table
+from revisit.audit.benchmark_trials import (
+    MODELS,
+    PERFECT,
+    content_digest,
+    draw_figure,
+    suites_on_trial,
+    trial_protocols,
+    try_benchmarks,
+)
 from revisit.core import METRICS, SUITES, UsageError
 
 DOCS = Path(__file__).parents[2] / "docs"

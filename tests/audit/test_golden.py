@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from revisit.audit import golden
-from revisit.audit.machines import NOT_MEASURED, score_tolerance
+from revisit.audit.cards import NOT_MEASURED, score_tolerance
 from revisit.catalog import card_of_id
 from revisit.core import GATES, METRICS
 from revisit.engine.request import Request

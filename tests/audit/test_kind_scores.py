@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from revisit.audit.kind_scores import score_kinds
+from revisit.audit.analyse import score_kinds
 
 
 def test_f1_by_kind_their_mean_and_the_confusions():

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, UsageError, import_registering_modules
-from revisit.report.leaderboard_page import as_html
-from revisit.report.leaderboards import as_latex, as_markdown
+from revisit.report.leaderboards import as_html, as_latex, as_markdown
 from revisit.results import Cell, Results
 from revisit.results.display import mark_best_and_second
 from revisit.results.leaderboards import (

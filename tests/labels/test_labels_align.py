@@ -15,10 +15,15 @@ from revisit.core import Case, Clip, Record, UsageError
 from revisit.labels import formats
 from revisit.labels.agreement import agreement_report, rater_qualities
 from revisit.labels.alignment import majority_votes, people_alignment
-from revisit.labels.export import label_export_files, preference_pairs, review_decisions, targets_by_clip
-from revisit.labels.items import compared_dimensions, items_of_task
+from revisit.labels.items import (
+    compared_dimensions,
+    items_of_task,
+    sample_items,
+    sample_least_certain,
+    sample_survey_questions,
+)
 from revisit.labels.label import CANNOT, Box, Label, label_lines, read_label_files
-from revisit.labels.sampling import sample_items, sample_least_certain, sample_survey_questions
+from revisit.labels.label_files import label_export_files, preference_pairs, review_decisions, targets_by_clip
 from revisit.labels.tables import agreement_tables, alignment_tables
 from revisit.results import Results
 

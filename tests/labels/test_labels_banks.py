@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from revisit.core import UsageError
-from revisit.labels.export import label_export_files, write_files
 from revisit.labels.label import Label
+from revisit.labels.label_files import label_export_files, write_files
 from revisit.suites.memobench.question_bank import find_bank_file, read_bank, write_reviewed_banks
 from tests.memo import clip_folder_of_bank
 

@@ -14,8 +14,8 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 
 from revisit.core import SUITES, Case, Clip, Target
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of_project, project_export_files, write_files
 from revisit.labels.label import read_label_files
+from revisit.labels.label_files import labels_of_project, project_export_files, write_files
 from revisit.labels.project import Project, ProjectSettings, make_project
 from revisit.labels.store import Store
 from revisit.media import encode_mp4

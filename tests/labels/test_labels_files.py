@@ -11,9 +11,8 @@ import pytest
 from revisit.core import UsageError
 from revisit.labels.agreement import agreement_report
 from revisit.labels.alignment import majority_votes
-from revisit.labels.export import preference_pairs
 from revisit.labels.label import Box, Label, label_lines, label_to_json, read_label_files
-from revisit.labels.label_files import export_files, import_labels, load_labels
+from revisit.labels.label_files import export_files, import_labels, load_labels, preference_pairs
 
 MARKS = Label(
     "marks", "m1", "ann", "target", "hidden, returned", "cup@wan", model="wan", sample="cup", digest="ab" * 32,

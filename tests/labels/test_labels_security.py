@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import UsageError
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of_project
+from revisit.labels.label_files import labels_of_project
 from revisit.labels.store import Store
 from revisit.web.server import LARGEST_BODY, ListenAddress, Rates, is_loopback, require_token_if_public
 from tests.browsing import serving

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from revisit.core import UsageError
-from revisit.labels.export import labels_of_project
+from revisit.labels.label_files import labels_of_project
 from revisit.labels.project import open_project
 from revisit.labels.queue import ItemQueue
 from revisit.labels.store import RaterAnswer, Store

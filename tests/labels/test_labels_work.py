@@ -13,8 +13,8 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 from revisit.core import Case, Clip, UsageError
 from revisit.judges.calibration import load_judge_labels as read_judge_labels
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of_project, project_export_files, write_files
 from revisit.labels.label import Label, read_label_files
+from revisit.labels.label_files import labels_of_project, project_export_files, write_files
 from revisit.labels.project import ProjectSettings, make_project, open_project
 from revisit.labels.queue import ItemQueue
 from revisit.labels.start_project import ProjectRequest, open_and_serve_project, open_or_make_project
@@ -59,16 +59,18 @@ def test_examples_first_gold_in_between_and_who_agrees_is_done(tmp_path):
     queue = ItemQueue(made, store)
     ann, ben, cleo = (store.add_rater(name)[0] for name in ("ann", "ben", "cleo"))
     first = answer_all(queue, store, ann, lambda item, q: "yes")
-    kinds = ["example" if made.find_item(id).example else "gold" if made.find_item(id).gold else "item" for id in first]
+    kinds = [
+        "example" if made.item_by_id[id].example else "gold" if made.item_by_id[id].gold else "item" for id in first
+    ]
     assert kinds == ["example", "item", "item", "item", "gold", *["item"] * 7]
-    assert queue.rater_progress(ann).done == queue.rater_progress(ann).of == 12
+    assert queue.rater_progress(ann) == {"done": 12, "of": 12}
     agree = answer_all(queue, store, ben, lambda item, q: "yes" if item.scene != "s5" else "no")
     assert len(agree) == 12
     rest = answer_all(queue, store, cleo, lambda item, q: "no")
-    assert {made.find_item(id).scene for id in rest if not made.find_item(id).gold} == {
+    assert {made.item_by_id[id].scene for id in rest if not made.item_by_id[id].gold} == {
         "s5"
     }  # the others are agreed on already
-    assert sum(bool(made.find_item(id).gold) for id in rest) == 2  # everybody gets these
+    assert sum(bool(made.item_by_id[id].gold) for id in rest) == 2  # everybody gets these
     labels = labels_of_project(made, store)
     assert {label.right for label in labels if label.case == "s3@x#0"} == {"yes"}
     assert all(label.example == (label.case == "s0@x#0") for label in labels)
@@ -164,7 +166,7 @@ def test_a_review_needs_words_and_a_reason(tmp_path):
     with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         ann = Person(address, f"/r/{token}")
         item, fields, page = ann.next() or ("", {}, "")
-        question = made.find_item(item).questions[0]
+        question = made.item_by_id[item].questions[0]
         name = question.id
         assert question.text in page and question.polarity in page
         bad = [

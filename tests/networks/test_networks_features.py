@@ -433,8 +433,7 @@ def test_patches_of_one_place_find_each_other(in_use: Path) -> None:
 
 def right_patches(film: Any, i: int, j: int, a: np.ndarray, b: np.ndarray) -> float:
     """Share of patches of view i whose nearest one in view j is where their middle is seen there, or beside it."""
-    from revisit.geometry.depth_views import project_pixels_to_second_view, sample_nearest_depth
-    from revisit.geometry.two_view import relative_pose
+    from revisit.geometry.two_view import project_pixels_to_second_view, relative_pose, sample_nearest_depth
 
     poses, K = film.film.poses, film.film.K
     pixels, z = project_pixels_to_second_view(film.depth[i], K, K, *relative_pose(poses[i], poses[j]))

@@ -20,11 +20,17 @@ from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
-from revisit.report.page_data import _part_tables, _trouble_lists
-from revisit.report.phases import phases_of_gate
-from revisit.report.series import thin_series
+from revisit.report.drawings import phases_of_gate, thin_series
+from revisit.report.page_data import (
+    _part_tables,
+    _trouble_lists,
+    funnel_rows,
+    funnel_sentences,
+    gate_finding_rows,
+    model_table,
+    suite_table,
+)
 from revisit.report.standalone import page_templates
-from revisit.report.tables import funnel_rows, funnel_sentences, gate_finding_rows, model_table, suite_table
 from revisit.report.verdict import verdict_content
 from revisit.report.write_html import json_for_script, write_report
 from revisit.results import Results

@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import EVIDENCE, import_registering_modules
 from revisit.engine.cache import EvidenceCache
-from revisit.report.overlays import judge_overlays, observer_overlays
+from revisit.report.drawings import judge_overlays, observer_overlays
 from revisit.report.videos import Videos
 
 import_registering_modules()

@@ -15,8 +15,7 @@ import pytest
 
 from revisit.cli.leaderboard import print_boards
 from revisit.core import Case, Clip, MediaError, Reason, Record, Rejected, UsageError
-from revisit.report.leaderboard_page import as_html
-from revisit.report.leaderboards import as_csv, as_latex, as_markdown
+from revisit.report.leaderboards import as_csv, as_html, as_latex, as_markdown
 from revisit.results import Results
 from revisit.results.leaderboards import (
     Board,

@@ -19,8 +19,8 @@ import revisit
 from revisit.core import METRICS, SUITES, Case, Clip, Record, import_registering_modules
 from revisit.engine.dataset_cases import mark_and_add_truth_cases
 from revisit.engine.run_summary import current_results, summarise_results
+from revisit.report.live_server import diff_page
 from revisit.report.pages import RunPages
-from revisit.report.run_list import diff_page
 from revisit.report.site import boards_of_bundles
 from revisit.report.verdict import verdict_content
 from revisit.report.videos import Videos

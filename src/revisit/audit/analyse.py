@@ -3,17 +3,29 @@
 All comparisons (AUC, effect and tau: docs/audit.md) are with the same scenes under perfect memory. A metric that
 describes without saying what is better is read in the direction that separates better, which is said. An unscored clip
 is neither good nor bad: it is counted, and left out of all three.
+
+Claims are what the cards of the metrics promise, in terms of the failures that worlds can show. A metric says in
+`responds_to` what it is meant to notice. The words are for readers; claims.yaml says which failures test them. A word
+that no failure of ours shows is reported as not tested: a claim is never counted as kept because nobody looked. The id
+or the title of a failure stands for itself.
+
+Kinds are scored, too: how well a diagnosis finds each kind of failure, as F1 by kind, their mean, and the confusions.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from revisit.audit.claims import is_memory_metric, metric_claims
+import numpy as np
+
 from revisit.audit.schema import Content
 from revisit.core import METRICS, Case, Metric, Record
 from revisit.core.grouping import group_items
+from revisit.core.text import read_package_yaml
+from revisit.diagnosis.diagnose import SURE_ENOUGH, diagnose
+from revisit.diagnosis.kinds import KINDS
 from revisit.results import Results
 from revisit.results.display import reason_title
 from revisit.stats.correlation import auc, kendall_tau, paired_cohen_d
@@ -25,7 +37,15 @@ MONOTONE = 0.8  # tau from which it is said to follow the strength
 QUIET = 0.75  # AUC below which, and above 1 minus it, it is said to stay quiet: closer to chance than to a response
 LEAST_SCORED = 0.5  # of the clips; with less, a metric is said not to be asked
 LEAST_CEILING = 0.8  # of its range that a bounded metric should give the truth itself
-FROZEN = "frozen_camera"
+FROZEN, PERFECT = "frozen_camera", "perfect"
+IDENTITY = ("colour_drift", "texture_drift", "shape_drift")
+MEANS: Mapping[str, Sequence[str]] = read_package_yaml(__package__, "claims.yaml")
+# Where one word means another thing in one metric: colours of the whole picture, not of the target.
+OWN_MEANING = {("lighting_consistency", "colour drift"): ["lighting"]}
+RETURN_GATES = {"view_return", "target_return"}
+# Signs of one fault each, which only the diagnosis reads together: no second target is no proof of memory.
+SIGNS = ("target_departure", "camera_departure", "look_departure")
+OF_MEMORY = {"vanish", *IDENTITY, "state_reset", "state_frozen", "teleport", "duplicate", "background"}
 
 Answers = Mapping[tuple[str, float], Mapping[int, Record]]  # (kind, strength) -> seed -> record
 
@@ -112,17 +132,15 @@ def _audit_failure_kind(metric: Metric, answers: Answers, kind: str, claimed: bo
     sign, side = _score_sign_and_reading(metric, perfect, full)
     both = sorted(set(perfect) & set(full))
     effect = paired_cohen_d([perfect[seed] for seed in both], [full[seed] for seed in both])
-    strengths, worse, scenes = [], [], []
-    for strength in sorted({at for name, at in answers if name == kind} | {0.0}):
-        scored = perfect if strength == 0 else _scores_by_seed(answers, kind, strength)
-        for seed, value in scored.items():
-            if seed in full:  # a scene that is unscored at full strength says nothing of how the score gets there
-                strengths.append(strength)
-                worse.append(-sign * value)
-                scenes.append(seed)
+    points = [
+        (strength, -sign * value, seed)
+        for strength in sorted({at for name, at in answers if name == kind} | {0.0})
+        for seed, value in (_scores_by_seed(answers, kind, strength) if strength else perfect).items()
+        if seed in full  # a scene that is unscored at full strength says nothing of how the score gets there
+    ]
     records = answers.get((kind, 1.0), {})
     separation = auc([sign * value for value in perfect.values()], [sign * value for value in full.values()])
-    tau = kendall_tau(strengths, worse, scenes) if separation is not None else None
+    tau = kendall_tau(*zip(*points, strict=True)) if separation is not None else None
     reasons = Counter(record.reason.kind for record in records.values() if record.reason is not None)
     return {
         "claimed": claimed,
@@ -256,3 +274,78 @@ def _reason_never_scored(answers: Answers) -> str | None:
     if any(record.scored for record in records):
         return None
     return Counter(record.sentence for record in records).most_common(1)[0][0]
+
+
+@dataclass(frozen=True)
+class MetricClaims:
+    """Failures a metric says it notices, and its words that no failure of ours can test."""
+
+    kinds: tuple[str, ...]
+    untested: tuple[str, ...]
+
+
+def metric_claims(metric: Metric) -> MetricClaims:
+    """What the card of a metric promises."""
+    kinds: set[str] = set()
+    untested = []
+    for word in metric.responds_to:
+        called_so = [kind for kind, failure in FAILURES.items() if word in (kind, failure.title)]
+        failures = OWN_MEANING.get((metric.id, word)) or MEANS.get(word) or called_so
+        kinds.update(failures)
+        if not failures:
+            untested.append(word)
+    return MetricClaims(tuple(kind for kind in FAILURES if kind in kinds), tuple(untested))
+
+
+def is_memory_metric(metric: Metric) -> bool:
+    """Whether a good score can be read as: the world was remembered.
+
+    It can where only a clip that looked away and back is scored at all, where only what came back is looked at, and
+    where the card claims that a lost, changed or misplaced target, or another place, would be noticed. A sign of one
+    fault is none: its absence says nothing of the others.
+    """
+    if metric.higher_is_better is None or metric.family in SIGNS:
+        return False
+    gated = bool(set(metric.gates) & RETURN_GATES) or metric.id.endswith("_returned")
+    return gated or bool(OF_MEMORY & set(metric_claims(metric).kinds))
+
+
+def score_kinds(kinds: Sequence[str], clips: Sequence[tuple[str, Collection[str]]]) -> Content:
+    """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns).
+
+    Parameters
+    ----------
+    kinds
+        All kinds of failure.
+    clips
+        For each clip, its failure (or `perfect`) and the kinds that were found.
+    """
+    of_kind, counts = Counter(kind for kind, _ in clips), Counter(kind for _, ids in clips for kind in ids)
+    pairs = Counter((row, kind) for row, ids in clips for kind in ids or ("",))
+    scores: dict[str, Content] = {}
+    for kind in kinds:
+        right = pairs[kind, kind]
+        f1 = round(2 * right / (of_kind[kind] + counts[kind]), 3) if of_kind[kind] else None
+        scores[kind] = {"clips": of_kind[kind], "found": right, "wrongly": counts[kind] - right, "f1": f1}
+    confusion = {
+        row: {
+            "clips": of_kind[row],
+            "found": {kind: n for kind in kinds if (n := pairs[row, kind])},
+            "nothing": pairs[row, ""],
+        }
+        for row in (PERFECT, *kinds)
+    }
+    values = [score["f1"] for score in scores.values() if score["f1"] is not None]
+    return {"macro_f1": round(float(np.mean(values)), 3) if values else None, "kinds": scores, "confusion": confusion}
+
+
+def score_diagnoses(results: Results) -> Content:
+    """How well the diagnosis, rules included, finds the failures of a grid; a kind counts as found from 0.5 on."""
+    clips = []
+    for case in results.cases:
+        kind, strength = _fault_and_strength(case)
+        if kind == PERFECT or (kind in KINDS and strength >= SURE_ENOUGH):
+            diagnosis = diagnose(results.of(case))
+            findings = (*diagnosis.findings, *diagnosis.doubtful)
+            clips.append((kind, {finding.kind for finding in findings if finding.confidence >= SURE_ENOUGH}))
+    return score_kinds(list(KINDS), clips)

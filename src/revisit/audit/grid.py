@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import revisit
+from revisit.audit.schema import AuditOptions
 from revisit.core import UsageError
 from revisit.core.text import read_package_yaml
 from revisit.engine.worker_processes import single_thread_environment
@@ -29,7 +30,7 @@ from revisit.worlds.failures import FAILURES, FLOORS, generate
 from revisit.worlds.film import Film, play, save_truth
 from revisit.worlds.layouts.common import true_frames
 from revisit.worlds.scripts import resolve_camera_script
-from revisit.worlds.workers import Progress, StepCallback, run_in_processes
+from revisit.worlds.workers import StepCallback, run_in_processes
 
 SIZE = (240, 416)
 FRAMES, FPS = 33, 8.0  # four seconds: as long as the clips that models make, and cheap to look at
@@ -79,21 +80,19 @@ def render_grid(
     middle: Sequence[int] | None = None,
     size: tuple[int, int] = SIZE,
     away: int = 0,
-    workers: int | None = None,
-    fresh: bool = False,
-    progress: Progress | None = None,
+    options: AuditOptions = AuditOptions(),
 ) -> Path:
     """Render what is not there yet and return the path of the manifest, which lists just this grid.
 
-    Strengths below 1 are rendered for the seeds in `middle`, by default for all. `workers` processes render one
-    scene each, by default as many as cores; 0 renders in this process.
+    Strengths below 1 are rendered for the seeds in `middle`, by default for all. As many processes as the
+    workers of the options render one scene each, by default as many as cores; with 0 this process does.
     """
     unknown = sorted(set(kinds) - set(FAILURES) - set(FLOORS) - {PERFECT})
     if unknown:
         raise UsageError(f"unknown failure {unknown[0]!r}; choose one of {', '.join([*FAILURES, *FLOORS])}")
     folder = Path(folder)
     facts = {"grid": GRID, "revisit": revisit.__version__, "size": list(size), "away": away}
-    _clear_outdated_films(folder, facts, fresh)
+    _clear_outdated_films(folder, facts, options.fresh)
     cells = [(PERFECT, 0.0)]
     cells += [(kind, strength) for kind in kinds if kind in FAILURES and kind != PERFECT for strength in strengths]
     cells += [(kind, 1.0) for kind in kinds if kind in FLOORS]
@@ -102,7 +101,7 @@ def render_grid(
     steps = sum(len(cells_of_scene) + 1 for _, cells_of_scene in jobs)
     with single_thread_environment():
         render = partial(_render_grid_scene, folder, size, away)
-        lines_by_scene = run_in_processes(render, jobs, workers, steps, progress)
+        lines_by_scene = run_in_processes(render, jobs, options.workers, steps, options.render_progress)
     lines = [line for some in lines_by_scene for line in some]
     order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
     lines.sort(key=lambda line: (order[line["model"]], line["id"]))

@@ -10,14 +10,13 @@ shows the target to the first that shows it again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.audit.grid import FPS, PERFECT, TRUTH, grid_film, render_grid, scene_name
-from revisit.audit.run import audit_plan_and_request
+from revisit.audit.run import evaluate_grid
 from revisit.audit.schema import AuditOptions, Content
 from revisit.core import METRICS, Case, UsageError
-from revisit.engine.run import evaluate
 from revisit.media import encode_mp4
 from revisit.media.files import write_json_lines
 from revisit.results import Results
@@ -40,29 +39,12 @@ def audit_horizon(
     lines: list[Content] = []
     for away in AWAY:
         folder = out / "horizon" / f"away-{away}"
-        manifest = render_grid(
-            folder,
-            kinds,
-            (1.0,),
-            seeds,
-            away=away,
-            workers=options.workers,
-            fresh=options.fresh,
-            progress=options.render_progress,
-        )
+        manifest = render_grid(folder, kinds, (1.0,), seeds, away=away, options=options)
         entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_fading_clip_line(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_line_for_all_gaps(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
     write_json_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
-    plan, request = audit_plan_and_request(out / "horizon", options.set, ("folder",), options.metrics)
-    run = evaluate(
-        plan,
-        out / "horizon-run",
-        workers=options.workers,
-        fresh=options.fresh,
-        progress=options.progress,
-        request=request.as_json(),
-    )
+    plan, run = evaluate_grid(out / "horizon", out / "horizon-run", ("folder",), options)
     content = {
         "set": plan.observers.id,
         "fps": FPS,
@@ -93,18 +75,15 @@ def curves(results: Results, fps: float) -> dict[str, Content]:
     }
 
 
-def _model_curve(metric: str, groups: Iterable[Results], fps: float) -> Content:
+def _model_curve(metric: str, groups: Sequence[Results], fps: float) -> Content:
     points: list[Content] = []
-    gaps, scores, scenes = [], [], []
     for part in groups:
-        records = part.scores(metric)
         gap = sum(_hidden_seconds(case, fps) for case in part.cases) / len(part.cases)
         points.append({"gap": gap, **part.cell(metric).as_json()})
-        gaps += [_hidden_seconds(record.case, fps) for record in records]
-        scores += [record.value for record in records if record.value is not None]
-        scenes += [record.case.sample for record in records]
     points.sort(key=lambda point: point["gap"])
-    return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
+    records = [record for part in groups for record in part.scores(metric) if record.value is not None]
+    scored = [(_hidden_seconds(record.case, fps), record.value, record.case.sample) for record in records]
+    return {"points": points, "tau": kendall_tau(*zip(*scored, strict=True)) if scored else None}
 
 
 def _hidden_seconds(case: Case, fps: float) -> float:

@@ -112,8 +112,8 @@ def compare_with_labels(clips: Sequence[Labelled], results: Results) -> Content:
             "calibration": confidence_calibration(rows),
         },
         "frames": {
-            "gone": _frame_errors(clips, facts, "first_hidden_frame", lambda clip: clip.gone, results),
-            "back": _frame_errors(clips, facts, "first_return_frame", lambda clip: clip.back, results),
+            "gone": _frame_errors(clips, facts, "first_hidden_frame", "gone", results),
+            "back": _frame_errors(clips, facts, "first_return_frame", "back", results),
         },
         "view": count_outcomes(with_view, lambda clip: _gate_label_or_unsure(results, clip, VIEW), "view"),
         "target_reappearance": _count_reappearance_outcomes(clear, results),
@@ -161,14 +161,14 @@ def _gate_label_or_unsure(results: Results, clip: Labelled, gate: str) -> str:
 def _frame_errors(
     clips: Sequence[Labelled],
     facts: Mapping[str, Mapping[str, object]],
-    name: str,
-    frame: Callable[[Labelled], int | None],
+    fact: str,
+    label: str,
     results: Results,
 ) -> Content:
     """How far the frames of leaving or returning are from those that people saw, in seconds."""
     apart = []
     for clip in clips:
-        true_frame, gate_frame = frame(clip), facts[clip.name].get(name)
+        true_frame, gate_frame = getattr(clip, label), facts[clip.name].get(fact)
         if true_frame is not None and isinstance(gate_frame, int | float):
             apart.append(abs(gate_frame - true_frame) * _seconds_per_frame(results, clip))
     return {

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import revisit
-from revisit.audit.analyse import analyse_grid_results
-from revisit.audit.benchmark_table import round_to_four_digits
+from revisit.audit.analyse import analyse_grid_results, score_diagnoses
+from revisit.audit.benchmark_trials import round_to_four_digits
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
-from revisit.audit.kind_scores import score_diagnoses
 from revisit.audit.schema import AuditOptions, Content
 from revisit.core import SUITES, UsageError
 from revisit.engine.parameters import default_parameters_of_plan
@@ -87,23 +86,24 @@ def run_audit(
         grid.scene_seeds,
         middle=grid.middle_strength_seeds,
         size=grid.size,
-        workers=options.workers,
-        fresh=options.fresh,
-        progress=options.render_progress,
+        options=options,
     )
-    plan, request = audit_plan_and_request(out / "grid", options.set, suites, options.metrics)
-    run = evaluate(
-        plan,
-        out / "run",
-        workers=options.workers,
-        fresh=options.fresh,
-        progress=options.progress,
-        command=command,
-        request=request.as_json(),
-    )
+    plan, run = evaluate_grid(out / "grid", out / "run", suites, options, command)
     content = analyse_run(plan, run, grid)
     write_json(out / "audit.json", content)
     return content
+
+
+def evaluate_grid(
+    folder: Path, out: Path, suites: Sequence[str], options: AuditOptions, command: str = ""
+) -> tuple[Plan, Run]:
+    """The plan of a rendered folder, and its run in `out`."""
+    plan, request = audit_plan_and_request(folder, options.set, suites, options.metrics)
+    run = evaluate(
+        plan, out, workers=options.workers, fresh=options.fresh, progress=options.progress, command=command,
+        request=request.as_json(),
+    )  # fmt: skip
+    return plan, run
 
 
 def audit_plan_and_request(

@@ -103,9 +103,14 @@ def _audit_published_measures_and_exit(
     out: Path, suites: list[str], worlds: int, set: str, workers: int | None, fresh: bool, json: bool, quiet: bool
 ) -> NoReturn:  # fmt: skip
     """What published measures give models with known faults: table, figure and page."""
-    from revisit.audit.benchmark_figure import draw_figure
-    from revisit.audit.benchmark_table import make_trial_table, table_as_text
-    from revisit.audit.benchmark_trials import FRAMES, SIZE, try_benchmarks
+    from revisit.audit.benchmark_trials import (
+        FRAMES,
+        SIZE,
+        draw_figure,
+        make_trial_table,
+        table_as_text,
+        try_benchmarks,
+    )
     from revisit.core import UsageError
     from revisit.results.record_files import write_json
 

@@ -51,8 +51,7 @@ def print_boards(
     A page of HTML links to the reports of `runs`.
     """
     from revisit.core import UsageError
-    from revisit.report.leaderboard_page import as_html
-    from revisit.report.leaderboards import as_csv, as_latex, as_markdown
+    from revisit.report.leaderboards import as_csv, as_html, as_latex, as_markdown
 
     as_text = {"terminal": as_markdown, "markdown": as_markdown, "latex": as_latex, "csv": as_csv}
     if table_format not in FORMATS:

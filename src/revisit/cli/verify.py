@@ -14,8 +14,8 @@ def verify(
     """Score bundled clips and compare with stored scores. Exit code 1 if any differs too much."""
     from dataclasses import asdict
 
+    from revisit.audit.cards import NOT_COMPARED
     from revisit.audit.golden import rescore_and_compare_golden_clips
-    from revisit.audit.machines import NOT_COMPARED
     from revisit.cli import console
     from revisit.core import import_registering_modules
 

@@ -20,8 +20,7 @@ def view(
     Several runs open as a list that can be filtered, and two of them beside each other. Ctrl-C ends it.
     """
     from revisit.media.cache_folders import PREVIEWS, cache_root
-    from revisit.report.live_server import make_live_application
-    from revisit.report.run_list import run_entries_newest_first
+    from revisit.report.live_server import make_live_application, run_entries_newest_first
     from revisit.results.run import Run
     from revisit.web.server import ListenAddress, serve_until_interrupted
 

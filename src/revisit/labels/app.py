@@ -23,9 +23,9 @@ from revisit.core.optional import import_optional
 from revisit.core.text import count_and_noun
 from revisit.diagnosis.kinds import KINDS
 from revisit.labels import forms
-from revisit.labels.export import project_export_files
 from revisit.labels.items import WORDS, LabelItem
 from revisit.labels.label import BACK, GONE, JUDGEABLE
+from revisit.labels.label_files import labels_of_project, project_export_files
 from revisit.labels.project import Project
 from revisit.labels.queue import ItemQueue, is_swapped
 from revisit.labels.store import Rater, Store, StoreUnavailable
@@ -217,9 +217,10 @@ class RaterPages:
         ]
         for task in self.project.settings.tasks:
             facts.append(f"{WORDS['tasks'][task]}: {count_and_noun(sum(i.task == task for i in items), 'item')}")
+        rows = rater_rows(self.store.raters(), labels_of_project(self.project, self.store))
         return self._render_page(
-            request, "admin.html", facts=facts, rows=rater_rows(self.project, self.store), links=links or {},
-            problem=problem, raters=self.store.raters(), status=422 if problem else 200,
+            request, "admin.html", facts=facts, rows=rows, links=links or {}, problem=problem,
+            raters=self.store.raters(), status=422 if problem else 200,
         )  # fmt: skip
 
     def add_raters(self, request: Any, fields: forms.Fields) -> Any:
@@ -343,7 +344,7 @@ class RaterPages:
 
     def _require_own_item(self, rater: Rater, item_id: str) -> LabelItem:
         """An item that is shown to this rater, or that they have answered."""
-        item = self.project.find_item(item_id)
+        item = self.project.item_by_id.get(item_id)
         mine = item is not None and (
             self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered_item_ids(rater.id)
         )

@@ -1,25 +1,36 @@
-"""Items: what a rater is shown at once, and what is asked of it in each task (docs/labels.md)."""
+"""Items: what a rater is shown at once, what is asked of it in each task (docs/labels.md), and which items are drawn.
+
+When there are more than people have time for, they are asked
+
+- `balanced`: the strata (models against each other, subset, condition) in turn, and within each the scenes in turn;
+- `scenes`: so many questions of each scene, its dimensions and polarities in turn, as MemoBench's survey was drawn;
+- `uncertain`: the items first on which the metric is least certain: the smallest difference between two clips, a gate
+  that could not decide, a score nearest to the middle of its range.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import msgspec
 
-from revisit.core import SUITES, Case, UsageError, digest
+from revisit.core import METRICS, SUITES, Case, UsageError, digest
 from revisit.core.grouping import group_items
 from revisit.core.text import read_package_yaml
 from revisit.diagnosis.kinds import KINDS
 from revisit.geometry.camera_script import UNITS, parse_script
 from revisit.labels.label import CANNOT, HIDDEN, JUDGEABLE, PREFERENCES, TASKS
+from revisit.results import Results
 
 WHOSE = ("both", "a", "b", "neither")
 YES_NO = ("yes", "no", CANNOT)
 REVIEWS = ("keep", "edit", "drop")
 WORDS = read_package_yaml("revisit.labels", "words.yaml")
+RULES = ("balanced", "scenes", "uncertain")
 
 
 @dataclass(frozen=True)
@@ -215,3 +226,64 @@ def _move_text(move: Any) -> str:
     verb = {"yaw": "turn", "tilt": "look", "roll": "roll", "orbit": "go round"}.get(move.kind)
     unit = {"degrees": "°", "metres": " m"}.get(UNITS.get(move.kind, ""), "")
     return f"{verb or ('move' if unit else move.kind)} {move.direction} by {move.amount:g}{unit}"
+
+
+def sample_items(items: Sequence[LabelItem], rule: str, count: int | None, seed: int = 0) -> list[LabelItem]:
+    """So many items by a rule that looks at no score; all of them, in the order of the rule, without a count."""
+    if rule not in RULES:
+        raise UsageError(f"unknown sampling rule {rule!r}; choose one of {', '.join(RULES)}")
+    shuffled = list(items)
+    random.Random(seed).shuffle(shuffled)
+    if rule == "scenes":
+        order = _interleave_groups(shuffled, lambda item: item.scene, lambda item: item.stratum)
+    else:
+        order = _interleave_groups(shuffled, lambda item: (item.task, item.stratum), lambda item: item.scene)
+    return order[:count]
+
+
+def sample_least_certain(
+    items: Sequence[LabelItem], results: Sequence[Results], metric: str, count: int | None, gates: Sequence[str] = ()
+) -> list[LabelItem]:
+    """The items on which a metric is least certain; those it has no score for come last."""
+    low, high = METRICS[metric].range
+    middle = (low + high) / 2 if low is not None and high is not None else None
+
+    def uncertainty_key(item: LabelItem) -> tuple[float, float, str]:
+        every = [[one.score(case, metric) for one in results] for case in item.cases]
+        scores = [next((score for score in some if score is not None), None) for some in every]
+        answers = [one.answer(case, gate) for one in results for case in item.cases for gate in gates]
+        unsure = any(answer is not None and answer.status == "unsure" for answer in answers)
+        first, other = scores if len(scores) == 2 else (scores[0], middle)
+        apart = abs(first - other) if first is not None and other is not None else float("inf")
+        return not unsure, apart, item.id
+
+    return sorted(items, key=uncertainty_key)[:count]
+
+
+def sample_survey_questions(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0) -> list[LabelItem]:
+    """So many questions of each scene, their dimensions and polarities in turn, dealt over interleaved forms."""
+    pairs = [(item, question) for item in items for question in item.questions]
+    by_scene = group_items(pairs, lambda pair: pair[0].scene)
+    items_of_forms: list[LabelItem] = []
+    generator = random.Random(seed)
+    for scene in sorted(by_scene):
+        generator.shuffle(by_scene[scene])
+        in_turn = _interleave_groups(by_scene[scene], lambda one: one[1].dimension, lambda one: one[1].polarity)
+        for form in range(forms):
+            for mine in group_items(in_turn[:per_scene][form::forms], lambda pair: pair[0].cases).values():
+                item, own = mine[0][0], tuple(question for _, question in mine)
+                items_of_forms.append(replace(item, id=f"{item.id[:-2]}{form:02d}", questions=own, form=form))
+    return items_of_forms
+
+
+def _interleave_groups(
+    things: Sequence[Any], outer: Callable[[Any], Hashable], inner: Callable[[Any], Hashable]
+) -> list[Any]:
+    """The things so that every beginning of the list has as many of each group as can be, and of each part of it."""
+    groups = group_items(things, outer).values()
+    return _round_robin([_round_robin(list(group_items(group, inner).values())) for group in groups])
+
+
+def _round_robin(queues: Sequence[Sequence[Any]]) -> list[Any]:
+    longest = max(map(len, queues), default=0)
+    return [queue[k] for k in range(longest) for queue in queues if k < len(queue)]

@@ -22,9 +22,16 @@ from revisit.core import Case, RevisitError, UsageError
 from revisit.core.cases import clip_title
 from revisit.core.grouping import group_items
 from revisit.core.text import convert_read_errors, parse_json
-from revisit.labels.items import LabelItem, items_of_task, reference_cases
+from revisit.labels.items import (
+    LabelItem,
+    items_of_task,
+    reference_cases,
+    sample_items,
+    sample_least_certain,
+    sample_survey_questions,
+)
 from revisit.labels.label import TASKS, Label
-from revisit.labels.sampling import sample_items, sample_least_certain, sample_survey_questions
+from revisit.labels.store import Store
 from revisit.results.record_files import case_from_json, case_to_json, write_json
 from revisit.results.run import Run
 from revisit.web.media import playable_file
@@ -81,16 +88,17 @@ class Project:
     runs: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
-    def find_item(self, item_id: str) -> LabelItem | None:
-        return self._item_by_id.get(item_id)
-
     @cached_property
-    def _item_by_id(self) -> dict[str, LabelItem]:
+    def item_by_id(self) -> dict[str, LabelItem]:
         return {item.id: item for item in self.items}
 
     @property
     def default_store(self) -> str:
         return str(self.folder / STORE)
+
+    def open_store(self, where: str = "") -> Store:
+        """Its answers: where somebody says that they are, else beside it."""
+        return Store(where or self.default_store, self.hashed_name)
 
     @property
     def hashed_name(self) -> str:

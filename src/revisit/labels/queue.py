@@ -10,19 +10,10 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from revisit.labels.items import LabelItem
 from revisit.labels.project import Project
 from revisit.labels.store import Rater, Store
-
-
-@dataclass(frozen=True)
-class RaterProgress:
-    """How far a rater is."""
-
-    done: int
-    of: int
 
 
 class ItemQueue:
@@ -67,13 +58,13 @@ class ItemQueue:
         chosen_id = self.store.hold_chosen_item(rater.id, choose_item_id)
         return items_by_id.get(chosen_id) if chosen_id else None
 
-    def rater_progress(self, rater: Rater, task: str = "") -> RaterProgress:
-        """How many of the items that a rater may get are answered by them; those done by others count as gone."""
+    def rater_progress(self, rater: Rater, task: str = "") -> dict[str, int]:
+        """How many items are `done` by a rater, `of` those that they may get; those done by others count as gone."""
         order = {item.id for item in self.items_for_rater(rater, task)}
         answered = set(self.store.answered_item_ids(rater.id)) & order
         busy = self.store.answer_count_by_item()
         open_ = sum(self._wants_answers(item_id, busy) for item_id in order - answered - self._items_agreed_on())
-        return RaterProgress(len(answered), len(answered) + open_)
+        return {"done": len(answered), "of": len(answered) + open_}
 
     def _wants_answers(self, item_id: str, busy: Mapping[str, int]) -> bool:
         return item_id in self.multiple or busy.get(item_id, 0) < self.project.settings.raters

@@ -14,7 +14,6 @@ from revisit.core.text import convert_read_errors, count_and_noun
 from revisit.labels import project as projects
 from revisit.labels.app import RaterPages
 from revisit.labels.label import read_label_files
-from revisit.labels.store import Store
 from revisit.web.server import ListenAddress, require_token_if_public, serve_until_interrupted
 
 
@@ -87,7 +86,7 @@ def open_and_serve_project(
     require_token_if_public(where, token)
     token = token or secrets.token_urlsafe(24)
     project = open_or_make_project(request, progress, warned)
-    store = Store(request.store or project.default_store, project.hashed_name)
+    store = project.open_store(request.store)
     links = [(name, store.add_rater(name)[1]) for name in request.names]
     if request.raters is not None:
         project = projects.set_rater_count(project, request.raters, follows=False)

@@ -8,9 +8,8 @@ from typing import Any
 from revisit.core.text import read_package_yaml
 from revisit.labels.agreement import FEWEST, AgreementReport, Quality, rater_qualities
 from revisit.labels.alignment import PeopleAlignment
-from revisit.labels.export import labels_of_project
-from revisit.labels.project import Project
-from revisit.labels.store import Store
+from revisit.labels.label import Label
+from revisit.labels.store import Rater
 from revisit.results.display import score_title
 from revisit.results.tables import Table, make_table
 from revisit.stats.agreement import Agreement
@@ -50,13 +49,12 @@ def _rater_row(quality: Quality) -> list[str]:
     return [str(quality.items), *numbers, gold, percent_text(quality.left), percent_text(quality.cannot)]
 
 
-def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
+def rater_rows(raters: Iterable[Rater], labels: Sequence[Label]) -> list[dict[str, object]]:
     """A row per rater for the page of the project."""
-    figures_by_rater = {one.rater: _rater_row(one) for one in rater_qualities(labels_of_project(project, store))}
+    figures_by_rater = {one.rater: _rater_row(one) for one in rater_qualities(labels)}
     names, nothing = ("answers", "seconds", "agrees", "kappa", "gold", "left", "cannot"), ["0", *[NONE] * 6]
     return [
-        {**vars(rater), **dict(zip(names, figures_by_rater.get(rater.name, nothing), strict=True))}
-        for rater in store.raters()
+        {**vars(rater), **dict(zip(names, figures_by_rater.get(rater.name, nothing), strict=True))} for rater in raters
     ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError, UsageError
-from revisit.geometry.formats.arrays import to_intrinsic_matrices
+from revisit.geometry.formats import to_intrinsic_matrices
 from revisit.geometry.poses import Trajectory, from_w2c, invert_rigid_poses, to_4x4_poses
 from revisit.media import load_npz, save_npz
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file

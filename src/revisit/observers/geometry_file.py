@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError, UsageError
-from revisit.geometry.depth_views import depth_disagreement_by_convention, is_clearly_less
 from revisit.geometry.poses import invert_rigid_poses, require_rigid_poses, to_4x4_poses
+from revisit.geometry.two_view import depth_disagreement_by_convention, is_clearly_less
 from revisit.media import array_shapes_in_npz, load_npz
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
 

@@ -9,21 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import METRICS, Case, Series, digest
-from revisit.report.film_strips import GONE, Clock, FilmStrip, load_clip_clock, read_file_clock
-from revisit.report.metric_cards import GATE_NAMES, short_gate_name
-from revisit.report.overlays import judge_overlays, observer_overlays
-from revisit.report.phases import first_frame_of_each_kind, phases_from_starts, phases_of_gate
-from revisit.report.series import read_drawable_series, thin_series
-from revisit.report.tables import finding_text
+from revisit.core import METRICS, Case, Record, Series, digest
+from revisit.core.text import read_package_yaml
+from revisit.report.drawings import (
+    first_frame_of_each_kind,
+    judge_overlays,
+    observer_overlays,
+    phases_from_starts,
+    phases_of_gate,
+    read_drawable_series,
+    thin_series,
+)
+from revisit.report.videos import GONE, Clock, FilmStrip, load_clip_clock, read_file_clock
 from revisit.results.ceilings import explain_held_score
-from revisit.results.display import number_text, round_for_page
+from revisit.results.display import number_text, reason_title, round_for_page
 from revisit.results.file_types import Details
 from revisit.web.templates import Context
 
 if TYPE_CHECKING:
     from revisit.report.pages import RunPages
 
+# gate -> its short name, and the title and top of its series
+GATE_NAMES = read_package_yaml("revisit.report", "gates.yaml")
 MOST_PAIRS = 3
 POINTS = 96  # of a line over time; more cannot be told apart at the width of a page
 FAR = 10**9
@@ -279,6 +286,16 @@ class Truth(ClipEntry):
     def scene_view_content(self) -> Context:
         """Everything about the reference; no answer is about it."""
         return {**super().scene_view_content(), "id": f"{self.case.sample}@truth", "film_note": None}
+
+
+def short_gate_name(gate: str, title: str) -> str:
+    """What a gate is called where there is little room."""
+    return str(GATE_NAMES[gate]["short"]) if gate in GATE_NAMES else title
+
+
+def finding_text(record: Record) -> str:
+    """What a gate found, or the kind of reason why it found nothing."""
+    return record.label or (reason_title(record.reason.kind) if record.reason else "")
 
 
 def _write_strip_pictures(film: FilmStrip | None, pages: RunPages) -> Context | None:

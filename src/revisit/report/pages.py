@@ -5,45 +5,33 @@ A scene is what models can be compared on: one sample under one condition, with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from revisit.core import SUITES, Case, Clip, UsageError, digest
+from revisit.core import GATES, OBSERVERS, SUITES, Case, Clip, UsageError, digest, evidence_id
 from revisit.core.cases import FLOOR
 from revisit.core.grouping import group_items
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run_summary import CurrentResults
-from revisit.report.clips import ClipEntry, Truth
-from revisit.report.film_strips import FilmStrip, load_film_strip
-from revisit.report.metric_cards import gate_titles, metric_cards, short_gate_name
-from revisit.report.videos import Videos
+from revisit.report.clips import ClipEntry, Truth, short_gate_name
+from revisit.report.videos import FilmStrip, Videos, load_film_strip
 from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth
-from revisit.results.display import HELD_TITLE
+from revisit.results.display import HEADINGS, HELD_TITLE, direction_arrow, stand_in_suffix_text, table_heading_of_score
 from revisit.results.file_types import CaseEntry
 from revisit.results.model_facts import load_model_facts
 from revisit.results.results import Results
 from revisit.results.run import Run
+from revisit.results.score_names import find_metric_of_score
 from revisit.results.verdict import Verdict, make_verdict
 from revisit.results.worst_frames import STRIKING, worst_moments
 from revisit.web.templates import Context
 
 GALLERY = 24  # moments
+DIRECTIONS = {True: "higher is better", False: "lower is better", None: "describes, neither good nor bad"}
 AT_ONCE = 48  # clips described in memory
 Rows = dict[str, tuple[int, Context]]  # case id -> number of answers, and its row
-
-
-@dataclass(frozen=True)
-class PageScene:
-    """Clips of one sample under one condition."""
-
-    key: str
-    cases: tuple[Case, ...]
-
-    @property
-    def title(self) -> str:
-        return self.cases[0].sample
 
 
 class RunPages:
@@ -88,19 +76,18 @@ class RunPages:
         return marked | {model for model in self.results.models if stated.facts_of(model).get("category") == FLOOR}
 
     @cached_property
-    def scenes(self) -> dict[str, PageScene]:
-        """By key, in the order of the plan."""
+    def scenes(self) -> dict[str, list[Case]]:
+        """The clips of each scene, by its key, in the order of the plan."""
         by_place = group_items(self.results.cases, lambda case: (case.subset, case.condition, case.sample))
-        keys = {digest("\0".join(place), 10): cases for place, cases in by_place.items()}
         return {
-            key: PageScene(key, tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
-            for key, cases in keys.items()
+            digest("\0".join(place), 10): sorted(cases, key=lambda case: (case.model, case.seed))
+            for place, cases in by_place.items()
         }
 
     @cached_property
     def scene_key_by_case(self) -> dict[str, str]:
         """Case id -> key of its scene."""
-        return {case.id: scene.key for scene in self.scenes.values() for case in scene.cases}
+        return {case.id: key for key, cases in self.scenes.items() for case in cases}
 
     def clip_entry(self, case: Case) -> ClipEntry:
         entry = self._entries.pop(case.id, None) or ClipEntry(self, case, self.planned[case.id].get("evidence", {}))
@@ -144,9 +131,9 @@ class RunPages:
 
     def scene_content(self, key: str) -> Context:
         """All that the view of one scene needs: the truth first, then every clip."""
-        scene = self.scenes[key]
+        cases = self.scenes[key]
         truths: dict[tuple[Path, int, int | None], Context] = {}
-        for case in scene.cases:
+        for case in cases:
             if case.reference is not None:
                 place = (case.reference.path, case.reference.start, case.reference.count)
                 if place not in truths:
@@ -156,15 +143,16 @@ class RunPages:
         names = ("truth", *(f"truth {k}" for k in range(2, len(truths) + 1)))
         clips: list[Context] = [
             {**content, "model": name, "truth": True} for name, content in zip(names, truths.values(), strict=False)
-        ] + [self.clip_entry(case).scene_view_content() for case in scene.cases]
-        return {"key": key, "title": scene.title, "align": self._choose_time_alignment(scene), "clips": clips}
+        ] + [self.clip_entry(case).scene_view_content() for case in cases]
+        title = cases[0].sample
+        return {"key": key, "title": title, "align": self._choose_time_alignment(cases), "clips": clips}
 
-    def _choose_time_alignment(self, scene: PageScene) -> str:
+    def _choose_time_alignment(self, cases: Sequence[Case]) -> str:
         """Which frames of clips stand beside each other: `share` of the length, `time`, or `auto` for either.
 
         It is as the run aligned the clips with their references.
         """
-        rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
+        rules = {case.align for case in cases} - {""} or {self.facts["protocol"]["align"]}
         return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")
 
     def worst_moment_contents(self) -> list[Context]:
@@ -183,3 +171,54 @@ def _evidence_keys_by_path(planned: Iterable[CaseEntry]) -> dict[str, Mapping[st
     """Path of a clip or reference -> keys of the evidence there is of it."""
     references = {e["reference"]["path"]: e.get("reference_evidence", {}) for e in planned if e["reference"]}
     return {**references, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}
+
+
+def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """A card per metric of the summary, in the order of the table; what is not installed here says so."""
+    observers = facts["protocol"]["observers"]
+    cards: dict[str, dict[str, Any]] = {}
+    for metric_id, column in summary.get("metrics", {}).items():
+        metric = find_metric_of_score(metric_id)
+        description = metric.description if metric else "The code of this metric is not installed here."
+        needs = ["case" if kind is Case else evidence_id(kind) for kind in metric.needs] if metric else []
+        cards[metric_id] = {
+            "id": metric_id,
+            "group": table_heading_of_score(metric_id),
+            "title": column["title"] + stand_in_suffix_text(column),
+            **{name: column[name] for name in ("unit", "range", "version", "higher_is_better")},
+            "protocol": ", ".join(column["protocol"]),
+            "arrow": direction_arrow(column["higher_is_better"]),
+            "direction": DIRECTIONS[column["higher_is_better"]],
+            "span": range_text(column["range"]),
+            # Values that end at 1 read as parts of a whole, and can be drawn as a bar.
+            "bounded": column["range"][0] is not None and column["range"][1] == 1,
+            # A docstring without the line breaks that only fit it into the source.
+            "description": [" ".join(paragraph.split()) for paragraph in description.split("\n\n")],
+            "needs": needs,
+            **{name: list(getattr(metric, name, ())) for name in ("gates", "responds_to", "blind_to")},
+            "gate_titles": [GATES[gate].title for gate in metric.gates if gate in GATES] if metric else [],
+            "paper": metric.paper if metric else "",
+            "against_reference": any(_is_reference_comparison(observers.get(need)) for need in needs),
+            "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
+        }
+    return dict(sorted(cards.items(), key=lambda item: HEADINGS.index(item[1]["group"])))
+
+
+def range_text(limits: Sequence[float | None]) -> str:
+    """A range in words: 0 to 1, 0 and more."""
+    low, high = limits
+    if low is None and high is None:
+        return "any number"
+    if high is None:
+        return f"{low:g} and more"
+    return f"up to {high:g}" if low is None else f"{low:g} to {high:g}"
+
+
+def _is_reference_comparison(observer: Mapping[str, Any] | None) -> bool:
+    """Whether this observer compares a clip with its reference, so that `other` is a frame of the reference."""
+    return observer is not None and observer["observer"] in OBSERVERS and OBSERVERS[observer["observer"]].pairs
+
+
+def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Titles of the gates of a plan, by id."""
+    return {gate: GATES[gate].title if gate in GATES else gate.replace("_", " ") for gate in plan["gates"]}

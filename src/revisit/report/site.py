@@ -8,7 +8,7 @@ from pathlib import Path
 from revisit.core import METRICS
 from revisit.core.cases import FLOOR
 from revisit.core.text import read_package_yaml
-from revisit.report.leaderboard_page import as_html
+from revisit.report.leaderboards import as_html
 from revisit.results.ceilings import OUTCOME
 from revisit.results.display import observed_by_or_set
 from revisit.results.leaderboards import (

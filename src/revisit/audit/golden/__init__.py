@@ -14,7 +14,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from revisit.audit.machines import NOT_COMPARED, score_tolerance
+from revisit.audit.cards import NOT_COMPARED, score_tolerance
 from revisit.core import KINDS, METRICS
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.request import Request

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ANY_SET, Batch, ClipInfo, FrameStream, observer
-from revisit.geometry.depth_views import project_pixels_to_second_view, sample_nearest_depth
 from revisit.geometry.fold_pairs import frame_numbers_of_poses
-from revisit.geometry.two_view import relative_pose
+from revisit.geometry.two_view import project_pixels_to_second_view, relative_pose, sample_nearest_depth
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.observers.geometry_file import Geometry, read_geometry
 from revisit.suites.wbench.evidence import BackgroundVectors, NeighbourDifference, Reprojections

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
-from revisit.geometry.depth_views import project_pixels_to_second_view, sample_nearest_depth
 from revisit.geometry.fold_pairs import Pairs, frame_numbers_of_poses, segment_or_out_and_back_pairs
-from revisit.geometry.two_view import relative_pose
+from revisit.geometry.two_view import project_pixels_to_second_view, relative_pose, sample_nearest_depth
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.observers.geometry_file import Geometry, read_geometry
 from revisit.observers.matching import match_descriptors
