@@ -29,11 +29,10 @@ class Palette:
     colours: Sequence[tx.Colour]
 
 
-def load_palettes(place: str) -> list[Palette]:
-    """The palettes of a kind of place."""
-    return [Palette(**palette) for palette in read_package_yaml(__package__, "palettes.yaml")[place]]
-
-
+PALETTES = {
+    place: [Palette(**palette) for palette in palettes]
+    for place, palettes in read_package_yaml(__package__, "palettes.yaml").items()
+}
 Maker = Callable[[np.random.Generator, Palette], Thing]
 
 
