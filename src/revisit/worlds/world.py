@@ -20,8 +20,7 @@ from revisit.worlds.light import Lamp, light_factors, lit_images
 from revisit.worlds.render import Box, Camera, Surface, Traced
 from revisit.worlds.shapes import Panel, Shape, Solid, Thing, roll_balls, stretch_thing, turn_and_move
 from revisit.worlds.state import SCREEN, TARGET, State
-from revisit.worlds.target_appearance import make_target_in_state
-from revisit.worlds.targets import TARGETS
+from revisit.worlds.targets import TARGETS, make_target_in_state
 
 SHADOW = 1.0  # metres, the side of the square around the target on which its shadow is drawn
 CELLS = 32  # across that square
@@ -227,6 +226,21 @@ class WorldView:
         if not fine:
             return traced, np.zeros((0, 0, 3), np.uint8)
         return traced, render.colour_traced_surfaces(self.world.room, close, traced)
+
+
+class Studio:
+    """Pictures of a room from any pose, each pose rendered once."""
+
+    def __init__(self, world: World, size: tuple[int, int]) -> None:
+        self.world, self.size, self.K = world, size, render.intrinsics_from_fov(size, world.fov)
+        self.pictures: dict[bytes, np.ndarray] = {}
+
+    def render_picture(self, pose: np.ndarray) -> np.ndarray:
+        key = (np.round(pose, 9) + 0.0).tobytes()
+        if key not in self.pictures:
+            state = self.world.first_state
+            self.pictures[key] = WorldView(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
+        return self.pictures[key]
 
 
 def _distance_to_solid(solid: Solid, place: tuple[float, float, float]) -> float:

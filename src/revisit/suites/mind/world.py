@@ -33,8 +33,8 @@ from revisit.suites.mind.world_keys import (
 from revisit.worlds.layout import EYE, PITCH
 from revisit.worlds.layouts.film_orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
-from revisit.worlds.studio import Studio
 from revisit.worlds.workers import StepCallback
+from revisit.worlds.world import Studio
 
 Progress = Callable[[int, int, str], None]
 Keys = str  # held in one frame; empty for none

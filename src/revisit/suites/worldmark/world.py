@@ -17,9 +17,8 @@ from revisit.suites.worldmark.world_films import write_actions_and_prompts, writ
 from revisit.worlds.layout import first_camera_pose
 from revisit.worlds.layouts.film_orders import OwnFilms, layout
 from revisit.worlds.places import make_room
-from revisit.worlds.studio import Studio
 from revisit.worlds.workers import StepCallback
-from revisit.worlds.world import World
+from revisit.worlds.world import Studio, World
 
 FPS, FRAMES = 16.0, 96  # frames of a key
 METRES, DEGREES = 0.6, 60.0  # of a key
