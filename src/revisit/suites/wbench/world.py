@@ -18,8 +18,8 @@ from revisit.worlds.film import Film, play
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
-from revisit.worlds.paths import film_from_poses
 from revisit.worlds.state import TARGET
+from revisit.worlds.story import film_from_poses
 from revisit.worlds.workers import StepCallback
 
 WALK, TURN = 0.5, 60.0  # metres and degrees of a turn
