@@ -5,8 +5,12 @@ from revisit.results.leaderboards import Board, RunFacts, board_of_run
 from revisit.suites.mind.dataset import DATASET, mind_generation_jobs
 from revisit.suites.mind.metrics import mind_metric_ids
 from revisit.suites.mind.read import TESTS, is_mind_source, read
-from revisit.suites.mind.result_json import export_mind_results
-from revisit.suites.mind.summary import paper_boards_by_perspective, published_mind_boards, summarise
+from revisit.suites.mind.summary import (
+    export_mind_results,
+    paper_boards_by_perspective,
+    published_mind_boards,
+    summarise,
+)
 
 
 def mind_run_boards(run: RunFacts, subset: str = "") -> list[Board]:

@@ -24,7 +24,7 @@ from revisit.core.text import join_names
 from revisit.media import natural_order
 from revisit.media.text_files import read_json_object
 from revisit.suites.clips import existing_option_folder, video_files, visible_folders
-from revisit.suites.wbench.metrics.actions import FIRST_PERSON, actions_form_loop, parse_action
+from revisit.suites.wbench.metrics.rules import FIRST_PERSON, actions_form_loop, parse_action
 
 VIDEO = re.compile(r"case_(?P<id>.+?)(?:_combined)?")
 NAVIGATION = "navigation"

@@ -21,7 +21,6 @@ from revisit.core import Case, NoScore, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.rotations import angle_between_rotations, axis_angle_of_rotation, rotation_from_axis_angle
 from revisit.metrics.rules import is_upstream_rule
-from revisit.suites.wbench.metrics.actions import FIRST_PERSON, CameraAction
 from revisit.suites.wbench.metrics.published_path import (
     SAMPLES,
     STILL_TURN,
@@ -35,7 +34,7 @@ from revisit.suites.wbench.metrics.published_path import (
     resample_by_distance,
     turn_pair_error,
 )
-from revisit.suites.wbench.metrics.rules import CARD, find_requested_turns
+from revisit.suites.wbench.metrics.rules import CARD, FIRST_PERSON, CameraAction, find_requested_turns
 
 # Files that name no estimator are taken for MegaSAM's, whose files do not name it either.
 MEGASAM = PublishedMaker("MegaSAM", "poses_from", others=("odometry", "mapanything-", "vggt", "da3"))

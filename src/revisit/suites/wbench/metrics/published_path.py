@@ -14,7 +14,7 @@ import numpy as np
 
 from revisit.geometry.poses import make_rigid_poses
 from revisit.geometry.rotations import angle_between_rotations, rotation_from_axis_angle, slerp
-from revisit.suites.wbench.metrics.actions import CameraAction
+from revisit.suites.wbench.metrics.rules import CameraAction
 
 SAMPLES = 20  # poses of a turn that are compared
 LEAST_WAY, LEAST_TURN = 0.5, 10.0  # what errors are divided by, at least: units and degrees
