@@ -8,7 +8,6 @@ instead. The display that SANA-WM draws into its lower left corner is greyed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,15 +107,7 @@ def read_cached_parallax(path: Path) -> KeyParallax:
         lines = [fit_parallax_line(arrays[f"iv_{number}"], arrays[f"uu_{number}"]) for number in numbers]
         table = np.array(lines, dtype=np.float64).reshape(-1, 3)
         frames = np.zeros(len(numbers), np.int64)
-        return make_key_parallax(numbers, table, frames, DEPTH_ANYTHING, SEA_RAFT)
-
-
-def make_key_parallax(
-    numbers: Sequence[int], lines: np.ndarray, frames: np.ndarray, maker: str, flow_maker: str
-) -> KeyParallax:
-    """The lines (keys, 3) of some keys as evidence."""
-    near, far, spread = lines.T
-    return KeyParallax(np.array(numbers, dtype=np.int64), near, far, spread, frames, maker, flow_maker)
+        return KeyParallax(np.array(numbers, dtype=np.int64), *table.T, frames, DEPTH_ANYTHING, SEA_RAFT)
 
 
 def choose_parallax_frames(count: int, fps: float, condition: str, *, step: int | None) -> dict[int, list[int]]:
@@ -179,7 +170,7 @@ def observe_key_parallax(
     numbers = [number for number, some in points.items() if some]
     lines = np.array([fit_parallax_line(*np.concatenate(points[number], axis=1)) for number in numbers]).reshape(-1, 3)
     frames_of = np.array([len(points[number]) for number in numbers], dtype=np.int64)
-    return make_key_parallax(numbers, lines, frames_of, fastdepth.ID, DIS)
+    return KeyParallax(np.array(numbers, dtype=np.int64), *lines.T, frames_of, fastdepth.ID, DIS)
 
 
 def inverse_depth_and_flow(depth: np.ndarray, u: np.ndarray) -> np.ndarray:
