@@ -22,6 +22,7 @@ from revisit.core.text import convert_read_errors
 from revisit.media import IMAGE_SUFFIXES
 from revisit.media.text_files import read_text
 from revisit.suites.authoring import DatasetDescription, DatasetTools, value_count_table
+from revisit.suites.clips import first_file
 from revisit.suites.worldmark.evidence import (
     ACTIONS,
     DEGREES,
@@ -105,7 +106,7 @@ def _read_split_cases(view: str, domain: str, listing: Path, actions: Mapping[in
     prompts = [line for line in read_text(prompts_file).splitlines() if line.strip()] if prompts_file.is_file() else []
     rows = [line for line in read_text(listing).splitlines() if line.strip()]
     for image, row in enumerate(rows):
-        picture = next((p for end in IMAGE_SUFFIXES if (p := folder / domain / f"{image:03d}{end}").is_file()), None)
+        picture = first_file(folder / domain / f"{image:03d}{end}" for end in IMAGE_SUFFIXES)
         focal = read_focal_in_widths(folder / f"{domain}_intrinsics" / f"{image:03d}_intrinsics.npy")
         for word in re.split(r"[,\s]+", row.strip(" ,\t")):
             if not word.isdecimal() or int(word) not in actions:
