@@ -9,6 +9,7 @@ file; which one a clip follows is in its job.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -102,22 +103,19 @@ def _common_job_fields(
     """What jobs of both kinds have: length, keys and path."""
     frames = min(request.clip_length(len(rows)), len(rows))
     rows = rows[:frames]
+    has_poses = all("actor_pos" in row or "camera_pos" in row for row in rows)
+    upright = from_unreal_rows(rows).c2w if has_poses else None  # turns are told about the vertical of the world
+    actions = tuple({key: int(row.get(key, 0)) for key in KEYS} for row in rows)
     path, script = None, ""
-    if all("actor_pos" in row or "camera_pos" in row for row in rows):
-        upright = from_unreal_rows(rows).c2w  # turns are told about the vertical of the world
-        path, script = resample_relative_path(upright, frames), script_of_path(upright, _key_change_frames(rows))
+    if upright is not None:
+        changes = [number for number, (before, now) in enumerate(pairwise(actions), start=1) if now != before]
+        path, script = resample_relative_path(upright, frames), script_of_path(upright, changes)
     return {
         **request.size_model_and_seed,
         "suite": "mind", "sample": name, "subset": perspective, "condition": test, "frames": frames,
         "fps": request.fps or FPS, "path": path, "camera": script,
-        "actions": tuple({key: int(row.get(key, 0)) for key in KEYS} for row in rows),
+        "actions": actions,
     }  # fmt: skip
-
-
-def _key_change_frames(rows: Sequence[ActionRow]) -> list[int]:
-    """Frames at which other keys are held."""
-    key_codes = np.array([[int(row.get(key, 0)) for key in KEYS] for row in rows])
-    return [int(k) + 1 for k in np.nonzero((key_codes[1:] != key_codes[:-1]).any(axis=1))[0]]
 
 
 def _read_action_rows(path: Path) -> list[ActionRow]:
