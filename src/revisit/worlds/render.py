@@ -94,11 +94,6 @@ class Traced:
     which: np.ndarray
     boxes: Sequence[Box | None] = ()  # where each surface may be
 
-    def copy_region_as_depth(self, box: Box) -> Traced:
-        """A copy of a part in which the surfaces seen so far are only depth."""
-        x0, y0, x1, y1 = box
-        return Traced(self.inverse[y0:y1, x0:x1].copy(), np.full((y1 - y0, x1 - x0), -1, np.int16))
-
 
 def trace_surfaces(surfaces: Sequence[Surface], camera: Camera, onto: Traced | None = None) -> Traced:
     """The nearest surface under each pixel centre; `onto` holds what stands there already."""

@@ -210,13 +210,17 @@ class WorldView:
         return _halve_picture(render.colour_traced_surfaces(surfaces, close, drawn, picture))
 
     def _copy_empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
-        """Depth and, if fine, colours (at twice the size) of the empty place inside a box; free to be drawn on."""
+        """Depth and, if fine, colours (at twice the size) of the empty place inside a box; free to be drawn on.
+
+        The surfaces of the place are only depth there: their numbers are not those of what is drawn.
+        """
         x0, y0 = (edge // GRID * GRID for edge in box[:2])
         x1, y1 = (min(-(-edge // GRID) * GRID, end) for edge, end in zip(box[2:], self.camera.size[::-1], strict=True))
         times = 2 if fine else 1
         traced, picture = self._render_empty_region((times * x0, times * y0, times * x1, times * y1), fine)
         a0, b0, a1, b1 = (times * (edge - shift) for edge, shift in zip(box, (x0, y0, x0, y0), strict=True))
-        return traced.copy_region_as_depth((a0, b0, a1, b1)), picture[b0:b1, a0:a1].copy()
+        only_depth = Traced(traced.inverse[b0:b1, a0:a1].copy(), np.full((b1 - b0, a1 - a0), -1, np.int16))
+        return only_depth, picture[b0:b1, a0:a1].copy()
 
     @cache_method_results(4)
     def _render_empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
