@@ -63,15 +63,12 @@ def resolve_camera_script(world: World, script: str, frames: int) -> str:
 
 def describe_steps(world: World, steps: Sequence[Step]) -> str:
     """What the steps do, as a sentence; rests and numbers of frames make no difference."""
-    moves = _moves_without_rests(steps)
+    moves = [step.moves for step in steps if step.moves]
     for script in SCRIPTS.values():
-        if _moves_without_rests(parse_script(script.text_with_frame_counts(world, 100))) == moves:
+        steps_of_script = parse_script(script.text_with_frame_counts(world, 100))
+        if [step.moves for step in steps_of_script if step.moves] == moves:
             return script.what
     return world.prompt.removeprefix(world.scene).strip()
-
-
-def _moves_without_rests(steps: Sequence[Step]) -> list[object]:
-    return [step.moves for step in steps if step.moves]
 
 
 @dataclass(frozen=True, eq=False)

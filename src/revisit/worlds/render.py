@@ -320,9 +320,8 @@ def _clip_polygon_at_near_plane(corners: np.ndarray) -> np.ndarray:
 
 def _bounding_box_corners(shape: Shape) -> np.ndarray:
     if isinstance(shape, Panel):
-        far = shape.corner + shape.across + shape.down
-        ring = [shape.corner, shape.corner + shape.across, far, shape.corner + shape.down]
-        return np.array([ring[i] for i in (0, 1, 3, 2, 0, 1, 3, 2)])
+        right, below = shape.corner + shape.across, shape.corner + shape.down
+        return np.array([shape.corner, right, below, right + shape.down] * 2)
     if isinstance(shape, Ball):
         half = shape.radius * np.array([1, shape.squash, 1])
         low, high = shape.at - half, shape.at + half

@@ -104,7 +104,7 @@ def plan_recordings(context: int, future: int, clips: int, spaces: Sequence[Spac
 
 def _spread_parts_over_frames(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
     """Each part in turn for an equal share of the frames."""
-    return tuple(parts[min(i * len(parts) // frames, len(parts) - 1)] for i in range(frames))
+    return tuple(parts[i * len(parts) // frames] for i in range(frames))
 
 
 def scaled_key_steps(turn: float = 1.0, speed: float = 1.0) -> KeySteps:
