@@ -48,7 +48,8 @@ def test_the_public_functions_numbers_on_seeded_signals(shared: Path) -> None:
         }
         table = np.array(list(lines.values())).reshape(-1, 3)
         numbers = np.array(list(lines), dtype=np.int64)
-        parallax = KeyParallax(numbers, *table.T, np.zeros(len(lines)), "a network", "a method")
+        near, far, spread = table.T
+        parallax = KeyParallax(numbers, near, far, spread, np.zeros(len(lines)), "a network", "a method")
         split = sideways_step_shares.fn(parallax)
         steps = dict(zip(split.segment.tolist(), split.step_share.tolist(), strict=True))
         for (near, far, spread), wanted in zip(table, truth["parallax"].values(), strict=True):
