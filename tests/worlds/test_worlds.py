@@ -14,8 +14,7 @@ from revisit.core import UsageError
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.media import load_npz
 from revisit.worlds import EVENTS, TARGET, Film, State, World, make_room, make_world, play
-from revisit.worlds.demo import DemoScene, render_demo
-from revisit.worlds.models import MODELS, generate_model_frames
+from revisit.worlds.demo import MODELS, DemoScene, generate_model_frames, render_demo
 from revisit.worlds.render import Camera, intrinsics_from_fov
 from revisit.worlds.targets import BY_SEED
 from revisit.worlds.world import WorldView

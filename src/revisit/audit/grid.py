@@ -27,9 +27,8 @@ from revisit.media import encode_mp4
 from revisit.results.record_files import write_json
 from revisit.worlds.exam import Story
 from revisit.worlds.failures import FAILURES, FLOORS, generate
-from revisit.worlds.film import Film, play, save_truth
+from revisit.worlds.film import Film, play, resolve_camera_script, save_truth
 from revisit.worlds.layouts.common import true_frames
-from revisit.worlds.scripts import resolve_camera_script
 from revisit.worlds.workers import StepCallback, run_in_processes
 
 SIZE = (240, 416)

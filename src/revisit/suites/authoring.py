@@ -119,11 +119,9 @@ def make_empty_folder(root: Path) -> Path:
 
 def read_video_frame(video: Path, number: int) -> np.ndarray:
     """One frame of a video; -1 is the last one."""
-
-    def wanted_frame(count: int, fps: float) -> np.ndarray:
-        return np.array([number if number >= 0 else count + number])
-
-    with open_clip(Clip(video), wanted=wanted_frame) as stream:
+    with open_clip(
+        Clip(video), wanted=lambda count, fps: np.array([number if number >= 0 else count + number])
+    ) as stream:
         return next(iter(stream)).rgb
 
 

@@ -24,8 +24,8 @@ from revisit.worlds.describe import public_scene_description, question_topics_an
 from revisit.worlds.events import EVENTS
 from revisit.worlds.failures import camera_path, failure_of_kind, generate
 from revisit.worlds.film import Film, play
-from revisit.worlds.paths import film_from_poses
 from revisit.worlds.places import make_world
+from revisit.worlds.story import film_from_poses
 from revisit.worlds.workers import Progress
 from revisit.worlds.world import World
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from revisit.core import UsageError
 from revisit.geometry.rotations import rotation_from_axis_angle
-from revisit.worlds import effects, paths, story
+from revisit.worlds import effects, story
 from revisit.worlds.film import Film
 from revisit.worlds.state import TARGET
 
@@ -126,7 +126,7 @@ def change_light_on_return(film: Film, strength: float, rng: np.random.Generator
     for frame, come in enumerate(story.hidden_share(film)):
         truth = film.truth(frame).rgb
         if come > 0:
-            facing = paths.pixel_directions_in_world(film, frame) @ side
+            facing = story.pixel_directions_in_world(film, frame) @ side
             light = colour * (1 + 0.45 * facing[..., None])
             truth = effects.towards(truth, effects.multiply_by_light(truth, light), strength * come)
         yield truth
@@ -182,7 +182,7 @@ def decay_picture_gradually(film: Film, strength: float, rng: np.random.Generato
 
 def stopping_camera_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses of a camera that stops on its way out and waits there; strength 1 never moves."""
-    away = paths.distance_from_first_pose(film.poses)
+    away = story.distance_from_first_pose(film.poses)
     turning = int(np.argmax(away))
     stops = round((1 - strength) * turning)
     frames = np.arange(len(film))
@@ -193,7 +193,7 @@ def stopping_camera_poses(film: Film, strength: float, rng: np.random.Generator)
 def shortened_move_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses of a camera that goes only part of every move; strength 1 makes a quarter of it."""
     share = 1 - strength * (1 - LEAST_TURN)
-    return np.stack([paths.interpolate_pose(film.poses[0], pose, share) for pose in film.poses])
+    return np.stack([story.interpolate_pose(film.poses[0], pose, share) for pose in film.poses])
 
 
 def drifting_camera_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
@@ -214,16 +214,16 @@ def drifting_camera_poses(film: Film, strength: float, rng: np.random.Generator)
 
 def late_return_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses of a camera that waits where it turns and then hurries back; strength 1 waits for most of the way."""
-    turning, last = paths.last_farthest_frame(film), len(film) - 1
+    turning, last = story.last_farthest_frame(film), len(film) - 1
     wait = strength * LATEST * (last - turning)
     times = np.arange(len(film), dtype=float)
     late = turning + np.maximum(times - turning - wait, 0) * (last - turning) / max(last - turning - wait, 1e-9)
-    return paths.poses_at_times(film.poses, np.where(times <= turning, times, late))
+    return story.poses_at_times(film.poses, np.where(times <= turning, times, late))
 
 
 def partial_return_poses(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses of a camera that stops on its way back; strength is the share of the way that is missing."""
-    turning, last = paths.last_farthest_frame(film), len(film) - 1
+    turning, last = story.last_farthest_frame(film), len(film) - 1
     return film.poses[np.minimum(np.arange(len(film)), turning + round((1 - strength) * (last - turning)))]
 
 
@@ -231,7 +231,7 @@ def opposite_camera_poses(film: Film, strength: float, rng: np.random.Generator)
     """The poses of a camera that makes every step the other way; strength is the share of each step."""
     poses = [film.poses[0]]
     for before, after in pairwise(film.poses):
-        poses.append(poses[-1] @ paths.interpolate_pose(np.eye(4), np.linalg.inv(after) @ before, strength))
+        poses.append(poses[-1] @ story.interpolate_pose(np.eye(4), np.linalg.inv(after) @ before, strength))
     return np.stack(poses)
 
 
@@ -239,7 +239,7 @@ def _camera_failure(title: str, what: str, path: Callable[[Film, float, np.rando
     """The failure of a camera that takes another path."""
 
     def frames_along_path(film: Film, strength: float, rng: np.random.Generator) -> Frames:
-        film_of_model = paths.film_from_poses(film, path(film, strength, rng))
+        film_of_model = story.film_from_poses(film, path(film, strength, rng))
         for frame, state in enumerate(story.states_without_visible_jumps(film_of_model)):
             yield film_of_model.shot(frame, state).rgb
 
@@ -284,7 +284,7 @@ def frames_of_another_place(film: Film, strength: float, rng: np.random.Generato
 
 def camera_returns(film: Film) -> bool:
     """Whether the camera goes away and comes back, so that it can fail to."""
-    away = paths.distance_from_first_pose(film.poses)
+    away = story.distance_from_first_pose(film.poses)
     return bool(away.max() > 0.1 and away[-1] < 0.5 * away.max())
 
 

@@ -4,6 +4,9 @@ An event that happens at once falls in the middle of the time in which neither t
 it leaves behind is in view. A lasting event begins while the target can still be seen, and then follows the
 clock of the film. Frames of equal poses share one view, whose pictures are drawn when they are asked for, so
 a film of 81 frames out and back costs 41 views for the truth and all models.
+
+Scripts that have a name (how the camera, the lights or a screen lose sight of the target and find it again) are rows of
+scripts.yaml.
 """
 
 from __future__ import annotations
@@ -17,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.geometry.camera_script import camera_path, light_or_screen_levels, parse_script
+from revisit.core.text import read_package_yaml
+from revisit.geometry.camera_script import Step, camera_path, light_or_screen_levels, parse_script
 from revisit.media import save_npz
 from revisit.worlds.events import EVENTS, possible_event_by_name
 from revisit.worlds.render import Camera, intrinsics_from_fov
-from revisit.worlds.scripts import describe_steps, resolve_camera_script
 from revisit.worlds.state import SCREEN, TARGET, State
 from revisit.worlds.world import Shot, World, WorldView
 
@@ -30,6 +33,42 @@ BEGINS = 0.4  # a lasting event begins after this share of the time until the ta
 DEPTH_EVERY = 4  # frames; depth is the largest part of the truth
 STATES = ("place", "look", "amount", "roll")
 DARK = 0.25  # share of the light below which the target counts as not seen
+
+
+@dataclass(frozen=True)
+class Script:
+    """What is done, as a sentence, and its steps: moves and their share of the clip."""
+
+    what: str
+    steps: Sequence[tuple[str, float]]
+
+    def text_with_frame_counts(self, world: World, frames: int) -> str:
+        """The camera script of a clip of some frames in a world."""
+        total, elapsed, at, parts = sum(share for _, share in self.steps), 0.0, 0, []
+        for moves, share in self.steps:
+            elapsed += share
+            end = round((frames - 1) * elapsed / total)
+            parts.append(f"{moves.format(**world.away_and_back)}@{max(end - at, 1)}")
+            at = end
+        return ",".join(parts)
+
+
+SCRIPTS = {name: Script(**script) for name, script in read_package_yaml(__package__, "scripts.yaml").items()}
+
+
+def resolve_camera_script(world: World, script: str, frames: int) -> str:
+    """The camera script of a name in a world; what is no name is a script already."""
+    return SCRIPTS[script].text_with_frame_counts(world, frames) if script in SCRIPTS else script
+
+
+def describe_steps(world: World, steps: Sequence[Step]) -> str:
+    """What the steps do, as a sentence; rests and numbers of frames make no difference."""
+    moves = [step.moves for step in steps if step.moves]
+    for script in SCRIPTS.values():
+        steps_of_script = parse_script(script.text_with_frame_counts(world, 100))
+        if [step.moves for step in steps_of_script if step.moves] == moves:
+            return script.what
+    return world.prompt.removeprefix(world.scene).strip()
 
 
 @dataclass(frozen=True, eq=False)

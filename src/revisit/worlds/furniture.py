@@ -29,11 +29,10 @@ class Palette:
     colours: Sequence[tx.Colour]
 
 
-def load_palettes(place: str) -> list[Palette]:
-    """The palettes of a kind of place."""
-    return [Palette(**palette) for palette in read_package_yaml(__package__, "palettes.yaml")[place]]
-
-
+PALETTES = {
+    place: [Palette(**palette) for palette in palettes]
+    for place, palettes in read_package_yaml(__package__, "palettes.yaml").items()
+}
 Maker = Callable[[np.random.Generator, Palette], Thing]
 
 
@@ -66,10 +65,8 @@ def sofa(rng: np.random.Generator, palette: Palette) -> Thing:
     for x in (-0.83, 0.83):
         thing += box(rng, (0.18, 0.62, 0.78), cloth, at=(x, 0, -0.40))
     for x in (-0.48, 0.02, 0.50):
-        cushion = tx.fabric(
-            tx.random_colour(rng, palette.colours),
-            (tx.random_colour(rng, palette.colours), tx.random_colour(rng, palette.colours)),
-        )
+        ground, *stripes = (tx.random_colour(rng, palette.colours) for _ in range(3))
+        cushion = tx.fabric(ground, stripes)
         thing += box(rng, (0.40, 0.36, 0.14), cushion, at=(x + rng.uniform(-0.04, 0.04), 0.42, -0.33))
     return thing
 

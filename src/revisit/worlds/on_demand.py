@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from revisit.worlds.places import make_cached_world
-from revisit.worlds.studio import Studio
+from revisit.worlds.world import Studio
 
 
 def rendered_world_frames(job: Mapping[str, Any]) -> Iterator[np.ndarray]:

@@ -16,13 +16,11 @@ from revisit.worlds import textures as tx
 from revisit.worlds.layout import BLOCK, FOV, SCREEN, SCREEN_NEARER, TABLE, first_camera_pose
 from revisit.worlds.light import lit_images
 from revisit.worlds.render import make_surface
-from revisit.worlds.rooms import room_setting
-from revisit.worlds.setting import Setting
+from revisit.worlds.setting import Setting, room_setting, yard_setting
 from revisit.worlds.shapes import Thing, box, horizontal_panel, turn_and_move
 from revisit.worlds.state import TARGET
 from revisit.worlds.targets import BY_SEED, TARGETS
 from revisit.worlds.world import World
-from revisit.worlds.yards import yard_setting
 
 PLACES: dict[str, Callable[[int], Setting]] = {"room": room_setting, "yard": yard_setting}
 FIRST_KINDS = ("ball", "gift", "vase", "rocket")  # among which make_room chooses

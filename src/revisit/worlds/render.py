@@ -94,11 +94,6 @@ class Traced:
     which: np.ndarray
     boxes: Sequence[Box | None] = ()  # where each surface may be
 
-    def copy_region_as_depth(self, box: Box) -> Traced:
-        """A copy of a part in which the surfaces seen so far are only depth."""
-        x0, y0, x1, y1 = box
-        return Traced(self.inverse[y0:y1, x0:x1].copy(), np.full((y1 - y0, x1 - x0), -1, np.int16))
-
 
 def trace_surfaces(surfaces: Sequence[Surface], camera: Camera, onto: Traced | None = None) -> Traced:
     """The nearest surface under each pixel centre; `onto` holds what stands there already."""
@@ -325,9 +320,8 @@ def _clip_polygon_at_near_plane(corners: np.ndarray) -> np.ndarray:
 
 def _bounding_box_corners(shape: Shape) -> np.ndarray:
     if isinstance(shape, Panel):
-        far = shape.corner + shape.across + shape.down
-        ring = [shape.corner, shape.corner + shape.across, far, shape.corner + shape.down]
-        return np.array([ring[i] for i in (0, 1, 3, 2, 0, 1, 3, 2)])
+        right, below = shape.corner + shape.across, shape.corner + shape.down
+        return np.array([shape.corner, right, below, right + shape.down] * 2)
     if isinstance(shape, Ball):
         half = shape.radius * np.array([1, shape.squash, 1])
         low, high = shape.at - half, shape.at + half

@@ -20,8 +20,7 @@ from revisit.worlds.light import Lamp, light_factors, lit_images
 from revisit.worlds.render import Box, Camera, Surface, Traced
 from revisit.worlds.shapes import Panel, Shape, Solid, Thing, roll_balls, stretch_thing, turn_and_move
 from revisit.worlds.state import SCREEN, TARGET, State
-from revisit.worlds.target_appearance import make_target_in_state
-from revisit.worlds.targets import TARGETS
+from revisit.worlds.targets import TARGETS, make_target_in_state
 
 SHADOW = 1.0  # metres, the side of the square around the target on which its shadow is drawn
 CELLS = 32  # across that square
@@ -211,13 +210,17 @@ class WorldView:
         return _halve_picture(render.colour_traced_surfaces(surfaces, close, drawn, picture))
 
     def _copy_empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
-        """Depth and, if fine, colours (at twice the size) of the empty place inside a box; free to be drawn on."""
+        """Depth and, if fine, colours (at twice the size) of the empty place inside a box; free to be drawn on.
+
+        The surfaces of the place are only depth there: their numbers are not those of what is drawn.
+        """
         x0, y0 = (edge // GRID * GRID for edge in box[:2])
         x1, y1 = (min(-(-edge // GRID) * GRID, end) for edge, end in zip(box[2:], self.camera.size[::-1], strict=True))
         times = 2 if fine else 1
         traced, picture = self._render_empty_region((times * x0, times * y0, times * x1, times * y1), fine)
         a0, b0, a1, b1 = (times * (edge - shift) for edge, shift in zip(box, (x0, y0, x0, y0), strict=True))
-        return traced.copy_region_as_depth((a0, b0, a1, b1)), picture[b0:b1, a0:a1].copy()
+        only_depth = Traced(traced.inverse[b0:b1, a0:a1].copy(), np.full((b1 - b0, a1 - a0), -1, np.int16))
+        return only_depth, picture[b0:b1, a0:a1].copy()
 
     @cache_method_results(4)
     def _render_empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
@@ -227,6 +230,21 @@ class WorldView:
         if not fine:
             return traced, np.zeros((0, 0, 3), np.uint8)
         return traced, render.colour_traced_surfaces(self.world.room, close, traced)
+
+
+class Studio:
+    """Pictures of a room from any pose, each pose rendered once."""
+
+    def __init__(self, world: World, size: tuple[int, int]) -> None:
+        self.world, self.size, self.K = world, size, render.intrinsics_from_fov(size, world.fov)
+        self.pictures: dict[bytes, np.ndarray] = {}
+
+    def render_picture(self, pose: np.ndarray) -> np.ndarray:
+        key = (np.round(pose, 9) + 0.0).tobytes()
+        if key not in self.pictures:
+            state = self.world.first_state
+            self.pictures[key] = WorldView(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
+        return self.pictures[key]
 
 
 def _distance_to_solid(solid: Solid, place: tuple[float, float, float]) -> float:

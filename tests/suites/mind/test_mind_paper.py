@@ -19,8 +19,8 @@ from revisit.results.leaderboards import (
 )
 from revisit.results.run import Run
 from revisit.runs.group_by import score_tables_by_group
-from revisit.suites.mind.paper_table import COLUMNS, paper_boards_by_perspective, published_mind_boards
 from revisit.suites.mind.read import KIND, read, read_scene_kinds
+from revisit.suites.mind.summary import COLUMNS, paper_boards_by_perspective, published_mind_boards
 from revisit.suites.mind.world import render_mind
 from tests.datasets import mind, mind_copies
 from tests.judging import MODEL, completion, serving

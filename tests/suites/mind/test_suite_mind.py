@@ -540,7 +540,7 @@ def test_the_command_and_its_card(trees, revisit, tmp_path):
 def test_measures_without_a_score_stand_in_the_order_of_their_metrics() -> None:
     from types import SimpleNamespace
 
-    from revisit.suites.mind.result_json import _per_frame_fields
+    from revisit.suites.mind.summary import _per_frame_fields
 
     scores = {"mse": True, "psnr": False, "ssim": False, "lpips": False}
     records: Any = {

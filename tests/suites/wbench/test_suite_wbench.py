@@ -22,10 +22,14 @@ from revisit.results.leaderboards import RunFacts, join_comparable_boards
 from revisit.suites.wbench import read as wbench_read
 from revisit.suites.wbench.evidence import Reprojections
 from revisit.suites.wbench.imports import read_dreamsim_distances, read_evaluator_results
-from revisit.suites.wbench.leaderboard import board_of_report_files, published_wbench_boards, wbench_run_boards
 from revisit.suites.wbench.metrics import DIMENSIONS
 from revisit.suites.wbench.read import read, read_turn_frames
-from revisit.suites.wbench.summary import dimension_means
+from revisit.suites.wbench.summary import (
+    board_of_report_files,
+    dimension_means,
+    published_wbench_boards,
+    wbench_run_boards,
+)
 from revisit.worlds.layouts.rendering import render_layouts
 from tests.conftest import moving_frames
 

@@ -11,9 +11,8 @@ import pytest
 from revisit.core import METRICS, Case, Clip, Score, Unscored
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.rotations import rotation_from_axis_angle
-from revisit.suites.wbench.metrics.actions import actions_form_loop, parse_action
-from revisit.suites.wbench.metrics.published_path import published_path_score
-from revisit.suites.wbench.metrics.requested_path import requested_path_score
+from revisit.suites.wbench.metrics.navigation import published_path_score, requested_path_score
+from revisit.suites.wbench.metrics.rules import actions_form_loop, parse_action
 
 GOLDEN = Path(__file__).parents[4] / "shared/data/golden/wbench_nav"
 FIRST, THIRD = "first_person", "third_person"

@@ -18,11 +18,14 @@ from revisit.media import encode_mp4
 from revisit.results import Results
 from revisit.results.run import Run
 from revisit.results.score_names import STAND_IN
-from revisit.suites.worldmark.boards import published_worldmark_boards, worldmark_run_boards
 from revisit.suites.worldmark.evidence import ACTIONS
 from revisit.suites.worldmark.metrics import COLUMNS
-from revisit.suites.worldmark.model_columns import aggregate_model_cell
-from revisit.suites.worldmark.summary import page_findings
+from revisit.suites.worldmark.summary import (
+    aggregate_model_cell,
+    page_findings,
+    published_worldmark_boards,
+    worldmark_run_boards,
+)
 from revisit.suites.worldmark.world import MODELS, camera_poses_of_keys, keys_followed_by_model, write_worldmark_layout
 from tests.datasets import film
 

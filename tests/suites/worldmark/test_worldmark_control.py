@@ -11,13 +11,13 @@ import pytest
 
 from revisit.core import METRICS, Case, Clip, NoScore, Score, Unscored
 from revisit.evidence.frames import FrameFacts
-from revisit.suites.worldmark.evidence import KeyFlow, KeySplit
+from revisit.suites.worldmark.evidence import KeyFlow, KeyParallax, KeySplit
 from revisit.suites.worldmark.metrics.control import (
     control_scores,
     sideways_step_shares,
 )
 from revisit.suites.worldmark.metrics.signal import Signal, make_signal
-from revisit.suites.worldmark.observers import fit_parallax_line, make_key_parallax
+from revisit.suites.worldmark.observers import fit_parallax_line
 
 RULES = ("upstream", "corrected")
 
@@ -47,7 +47,9 @@ def test_the_public_functions_numbers_on_seeded_signals(shared: Path) -> None:
             if f"u{k}_{j}" in arrays
         }
         table = np.array(list(lines.values())).reshape(-1, 3)
-        parallax = make_key_parallax(list(lines), table, np.zeros(len(lines)), "a network", "a method")
+        numbers = np.array(list(lines), dtype=np.int64)
+        near, far, spread = table.T
+        parallax = KeyParallax(numbers, near, far, spread, np.zeros(len(lines)), "a network", "a method")
         split = sideways_step_shares.fn(parallax)
         steps = dict(zip(split.segment.tolist(), split.step_share.tolist(), strict=True))
         for (near, far, spread), wanted in zip(table, truth["parallax"].values(), strict=True):

@@ -14,10 +14,13 @@ from revisit.core import Case, Rejected, Remark, UsageError
 from revisit.media import encode_mp4
 from revisit.preflight.check import check_clips
 from revisit.preflight.expected import expected_of_jobs, find_unexpected_videos
-from revisit.suites.worldmark.arena import read_arena_cases
-from revisit.suites.worldmark.describe import describe_worldmark_dataset, worldmark_dataset_problems
+from revisit.suites.worldmark.arena import (
+    describe_worldmark_dataset,
+    read_arena_cases,
+    worldmark_dataset_problems,
+    worldmark_generation_jobs,
+)
 from revisit.suites.worldmark.evidence import ACTIONS, keys_undo_each_other
-from revisit.suites.worldmark.jobs import worldmark_generation_jobs
 from revisit.suites.worldmark.read import is_worldmark_delivery, read
 
 # By hand from the action files, as the benchmark's README counts them for `real`.

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.media.files import write_json_lines
+from revisit.worlds.demo import MODELS as KNOWN
 from revisit.worlds.demo import SCENES, render_demo
 from revisit.worlds.film import Film, save_truth
 from revisit.worlds.layouts.common import Model, Row, each_that_applies, true_frames, video
 from revisit.worlds.layouts.film_orders import CAST, DEMOS, Layout, Order, layout, place_of
-from revisit.worlds.models import MODELS as KNOWN
 from revisit.worlds.workers import Progress, StepCallback
 
 

@@ -21,7 +21,7 @@ from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
-from revisit.worlds.paths import film_from_poses
+from revisit.worlds.story import film_from_poses
 from revisit.worlds.workers import StepCallback
 
 WORDS = read_package_yaml(__package__, "world.yaml")

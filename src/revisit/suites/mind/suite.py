@@ -2,13 +2,15 @@
 
 from revisit.core.suites import Suite, read_card, suite
 from revisit.results.leaderboards import Board, RunFacts, board_of_run
-from revisit.suites.mind.describe import DATASET
-from revisit.suites.mind.jobs import mind_generation_jobs
+from revisit.suites.mind.dataset import DATASET, mind_generation_jobs
 from revisit.suites.mind.metrics import mind_metric_ids
-from revisit.suites.mind.paper_table import paper_boards_by_perspective, published_mind_boards
 from revisit.suites.mind.read import TESTS, is_mind_source, read
-from revisit.suites.mind.result_json import export_mind_results
-from revisit.suites.mind.summary import summarise
+from revisit.suites.mind.summary import (
+    export_mind_results,
+    paper_boards_by_perspective,
+    published_mind_boards,
+    summarise,
+)
 
 
 def mind_run_boards(run: RunFacts, subset: str = "") -> list[Board]:

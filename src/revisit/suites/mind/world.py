@@ -3,23 +3,26 @@
 Keys move an actor by exact steps; a name such as data-0-2.0x-100 tells a varied action space. In the third person the
 camera follows half a metre behind. Videos are lossless, so that a copy of the truth is one to the bit. Poses of
 predictions live in a turned, shifted and scaled world, as those of a pose network would.
+
+The layout mind-films is of films of the house's models: each is a recording with a context, and a go-and-return test.
+The context is the beginning of the film, before the camera turns away; the prediction is what follows. The
+go-and-return clip is the whole film, with its turning point twice, so that frame i and frame n-1-i are one view.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-import revisit.suites.mind.world_films  # noqa: F401 - registers its layout
 from revisit.geometry.formats import format_colmap
-from revisit.geometry.poses import make_trajectory
-from revisit.geometry.rotations import rotation_from_axis_angle
+from revisit.geometry.poses import invert_rigid_poses, make_trajectory
+from revisit.geometry.rotations import rotation_from_axis_angle, yaw_pitch_of_rotation
 from revisit.media import encode_mp4, save_npz, write_picture
 from revisit.media.files import write_text_atomically
 from revisit.suites.mind.world_keys import (
@@ -30,13 +33,15 @@ from revisit.suites.mind.world_keys import (
     keys_out_and_back,
     walk_with_keys,
 )
+from revisit.worlds.film import Film
 from revisit.worlds.layout import EYE, PITCH
-from revisit.worlds.layouts.film_orders import DEMOS, OwnFilms, layout
+from revisit.worlds.layouts import common
+from revisit.worlds.layouts.common import Model, Row
+from revisit.worlds.layouts.film_orders import CAST, DEMOS, Layout, Order, OwnFilms, layout, place_of
 from revisit.worlds.places import make_room
-from revisit.worlds.studio import Studio
-from revisit.worlds.workers import StepCallback
+from revisit.worlds.workers import Progress, StepCallback
+from revisit.worlds.world import Studio
 
-Progress = Callable[[int, int, str], None]
 Keys = str  # held in one frame; empty for none
 
 Space = tuple[float, float]  # an action space: speed of steps, and angle of turns as the dataset's names write it
@@ -51,10 +56,16 @@ LOSSLESS = 0
 SPACES: tuple[Space, ...] = ((1.0, 200.0), (2.0, 100.0))  # varied action spaces of the layout
 STEPS = 10  # of which render_mind tells: two perspectives with four recordings and the mirror test
 DONE = "complete"  # an empty file that is written last
-PERSPECTIVES = {"1st_data": False, "3rd_data": True}
+FIRST_PERSON = "1st_data"
+PERSPECTIVES = {FIRST_PERSON: False, "3rd_data": True}
 MODELS = ("copy", "frozen", "weak_turns")
 START = Actor(pitch=PITCH)
 GONE_OUT = ("-wr", "-a", "-u", "-s")  # of the ten action files
+WALK_KEYS, TURN_KEYS = {1: "w", 0: "", -1: "s"}, {1: "r", 0: "", -1: "l"}  # sign of a motion -> its key
+CONTEXT = 4  # frames of a film
+# Without a rest, so that the way back mirrors the way out.
+SCRIPT = "yaw:{away}:60+dolly:forward:0.4@{half},yaw:{back}:60+dolly:back:0.4@{rest}"
+LEAST_FRAMES = 123  # upstream scores whole hundreds of frames, 97 poses, and no last batch of one pair
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,7 @@ def plan_recordings(context: int, future: int, clips: int, spaces: Sequence[Spac
 
 def _spread_parts_over_frames(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
     """Each part in turn for an equal share of the frames."""
-    return tuple(parts[min(i * len(parts) // frames, len(parts) - 1)] for i in range(frames))
+    return tuple(parts[i * len(parts) // frames] for i in range(frames))
 
 
 def scaled_key_steps(turn: float = 1.0, speed: float = 1.0) -> KeySteps:
@@ -232,3 +243,57 @@ def write_mind_demo(
 
 
 DEMOS.add("mind", write_mind_demo)
+
+
+def write_mind_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+    """Write the recording and the clips of one film that are not there."""
+    truth = folder / "MIND-Data" / FIRST_PERSON / "test"
+    keys = _keys_of_poses(film.poses)
+    recording = truth / "mem_test" / name
+    common.video(recording / "video.mp4", common.true_frames(film), film.fps)
+    write_text_atomically(
+        recording / "action.json", json.dumps(action_file_content(keys, {"actor": film.poses}, CONTEXT))
+    )
+    write_text_atomically(recording / "images.txt", format_colmap(make_trajectory(film.poses[CONTEXT:])))
+    common.write_missing_picture(truth / "mirror_test" / f"{name}.png", film.truth(0).rgb)
+    half = len(film) // 2
+    back_and_forth = [*range(half + 1), *range(half, len(film))]
+    for model in common.each_that_applies(models, film, name, tell):
+        place = folder / "predictions" / model.name / FIRST_PERSON
+        prediction, mirror = place / "mem_test" / name, place / "mirror_test" / name / "path-1.mp4"
+        if not ((prediction / "video.mp4").is_file() and mirror.is_file()):
+            frames = list(model.frames(film, seed))
+            common.video(prediction / "video.mp4", frames[CONTEXT:], film.fps)
+            common.video(mirror, [frames[k] for k in back_and_forth], film.fps)
+        common.write_missing_arrays(prediction / "poses.npz", poses=model.poses(film, seed)[CONTEXT:])
+    return {"name": name}
+
+
+def _keys_of_poses(c2w: np.ndarray) -> list[str]:
+    """The keys that lead from each frame to the next: a step ahead or back, and a turn to the right or to the left."""
+    yaw = np.degrees(np.unwrap(np.radians(yaw_pitch_of_rotation(c2w[:, :3, :3])[0])))
+    ahead = (invert_rigid_poses(c2w[:-1]) @ c2w[1:])[:, 2, 3]
+    signs = np.sign(ahead.round(9)), np.sign(np.diff(yaw).round(9))
+    return [*(WALK_KEYS[int(walk)] + TURN_KEYS[int(turn)] for walk, turn in zip(*signs, strict=True)), ""]
+
+
+def mind_film_orders(seed: int) -> list[Order]:
+    """The film of a seed."""
+    kind, event = CAST[seed % len(CAST)]
+    return [Order(f"data-{100 + seed}", seed, place_of(seed), kind, event, SCRIPT)]
+
+
+FILM_MODELS = ("perfect", "frozen_camera", "partial_return", "state_reset", "vanish", "background")
+OPTIONS = "--suite mind --option gt={folder}/MIND-Data"
+LAYOUT = layout(
+    Layout(
+        "mind-films",
+        mind_film_orders,
+        FILM_MODELS,
+        write_mind_film,
+        lambda folder, rows: None,  # the folders are the list
+        "predictions",
+        OPTIONS,
+        least_frames=LEAST_FRAMES,
+    )
+)

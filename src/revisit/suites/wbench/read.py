@@ -23,8 +23,8 @@ from revisit.core import Case, Clip, MediaError, Rejected, Remark, Target, Usage
 from revisit.core.text import join_names
 from revisit.media import natural_order
 from revisit.media.text_files import read_json_object
-from revisit.suites.clips import existing_option_folder, video_files, visible_folders
-from revisit.suites.wbench.metrics.actions import FIRST_PERSON, actions_form_loop, parse_action
+from revisit.suites.clips import existing_option_folder, first_file, video_files, visible_folders
+from revisit.suites.wbench.metrics.rules import FIRST_PERSON, actions_form_loop, parse_action
 
 VIDEO = re.compile(r"case_(?P<id>.+?)(?:_combined)?")
 NAVIGATION = "navigation"
@@ -192,8 +192,7 @@ def _entries_of_model(
 
 def read_turn_frames(folder: Path) -> tuple[dict[str, list[int]], str]:
     """Case -> the frames at which its turns begin and end, from turns.json; and what is wrong with the file."""
-    places = (folder / "turns.json", folder / "videos" / "turns.json", folder.parent / "turns.json")
-    path = next((place for place in places if place.is_file()), None)
+    path = first_file(place / "turns.json" for place in (folder, folder / "videos", folder.parent))
     if path is None:
         return {}, ""
     try:
@@ -237,8 +236,7 @@ def _case_of_video(
         "dreamsim": [base / "dreamsim" / f"{name}.csv"],
         "results": sorted((base / "evaluation").glob(f"*/{name}.json")) if (base / "evaluation").is_dir() else [],
     }
-    files = {kind: next((path for path in paths if path.is_file()), None) for kind, paths in places.items()}
-    artifacts = {kind: path for kind, path in files.items() if path is not None}
+    artifacts = {kind: path for kind, paths in places.items() if (path := first_file(paths)) is not None}
     if turn_frames is not None:
         annotations["turn_frames"] = turn_frames
     if mask := case.artifacts.get("mask"):

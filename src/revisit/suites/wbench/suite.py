@@ -1,10 +1,9 @@
 """The suite `wbench`: navigation turn by turn, loops, consistency, and what judges say (docs/wbench.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
-from revisit.suites.wbench.leaderboard import board_of_report_files, published_wbench_boards, wbench_run_boards
 from revisit.suites.wbench.metrics import wbench_metric_ids
 from revisit.suites.wbench.read import is_wbench_source, read
-from revisit.suites.wbench.summary import summarise
+from revisit.suites.wbench.summary import board_of_report_files, published_wbench_boards, summarise, wbench_run_boards
 
 WBENCH = suite(
     Suite(

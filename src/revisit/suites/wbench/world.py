@@ -8,47 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from revisit.media.files import write_text_atomically
-from revisit.worlds.film import Film, play
+from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
-from revisit.worlds.paths import film_from_poses
 from revisit.worlds.state import TARGET
+from revisit.worlds.story import film_from_poses
 from revisit.worlds.workers import StepCallback
 
-WALK, TURN = 0.5, 60.0  # metres and degrees of a turn
-MOVES = {
-    "W": "dolly:forward:{walk}", "S": "dolly:back:{walk}", "A": "truck:left:{walk}", "D": "truck:right:{walk}",
-    "left": "yaw:left:{turn}", "right": "yaw:right:{turn}",
-}  # fmt: skip
 EVERY = 4  # frames of which the file of depth tells
-
-
-@dataclass(frozen=True)
-class TurnOrder(Order):
-    """A film of actions: {away} and {back} in them are sides, {out} and {in} the keys that walk there and back."""
-
-    actions: tuple[str, ...] = ()
-
-    def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
-        """What it is called, and the film."""
-        right = self.world.turn == "right"
-        sides = {"away": "right", "back": "left"} if right else {"away": "left", "back": "right"}
-        keys = {"out": "D", "in": "A"} if right else {"out": "A", "in": "D"}
-        actions = [action.format(**sides, **keys) for action in self.actions]
-        each = max((frames - 1) // len(actions), 2)
-        steps = [
-            "+".join(MOVES[key].format(walk=WALK, turn=TURN) for key in action.split("+")) + f"@{each}"
-            for action in actions
-        ]
-        film = play(self.world, ",".join(steps), self.event, size, frames=frames)
-        return f"{self.name}__{','.join(actions)}", film
 
 
 def write_wbench_film(
@@ -124,15 +97,20 @@ def write_turns_files(folder: Path, rows: Sequence[Row]) -> None:
         )
 
 
-ASKED = (("{away}", "{back}"), ("W", "{away}", "{back}", "S"), ("{out}+{away}", "{in}+{back}"))
+# The actions of a film, and its camera script: half a metre or sixty degrees a turn.
+ASKED = {
+    "{away},{back}": "yaw:{away}:60.0@{each},yaw:{back}:60.0@{each}",
+    "W,{away},{back},S": "dolly:forward:0.5@{each},yaw:{away}:60.0@{each},yaw:{back}:60.0@{each},dolly:back:0.5@{each}",
+    "{out}+{away},{in}+{back}": "truck:{away}:0.5+yaw:{away}:60.0@{each},truck:{back}:0.5+yaw:{back}:60.0@{each}",
+}
 
 
-def wbench_film_orders(seed: int) -> list[TurnOrder]:
+def wbench_film_orders(seed: int) -> list[Order]:
     """The films of a seed: a turn and back, the same after a step ahead, and a walk aside while turning."""
     kind, event = CAST[seed % len(CAST)]
     return [
-        TurnOrder(f"{seed}{letter}", seed, place_of(seed), kind, event, actions=actions)
-        for letter, actions in zip("abc", ASKED, strict=True)
+        Order(f"{seed}{letter}__{actions}", seed, place_of(seed), kind, event, script)
+        for letter, (actions, script) in zip("abc", ASKED.items(), strict=True)
     ]
 
 

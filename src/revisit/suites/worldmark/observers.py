@@ -8,7 +8,6 @@ instead. The display that SANA-WM draws into its lower left corner is greyed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,17 +105,9 @@ def read_cached_parallax(path: Path) -> KeyParallax:
         )
         arrays = load_npz(path, members=[f"{part}_{number}" for number in numbers for part in ("iv", "uu")])
         lines = [fit_parallax_line(arrays[f"iv_{number}"], arrays[f"uu_{number}"]) for number in numbers]
-        table = np.array(lines, dtype=np.float64).reshape(-1, 3)
+        near, far, spread = np.array(lines, dtype=np.float64).reshape(-1, 3).T
         frames = np.zeros(len(numbers), np.int64)
-        return make_key_parallax(numbers, table, frames, DEPTH_ANYTHING, SEA_RAFT)
-
-
-def make_key_parallax(
-    numbers: Sequence[int], lines: np.ndarray, frames: np.ndarray, maker: str, flow_maker: str
-) -> KeyParallax:
-    """The lines (keys, 3) of some keys as evidence."""
-    near, far, spread = lines.T
-    return KeyParallax(np.array(numbers, dtype=np.int64), near, far, spread, frames, maker, flow_maker)
+        return KeyParallax(np.array(numbers, dtype=np.int64), near, far, spread, frames, DEPTH_ANYTHING, SEA_RAFT)
 
 
 def choose_parallax_frames(count: int, fps: float, condition: str, *, step: int | None) -> dict[int, list[int]]:
@@ -177,9 +168,10 @@ def observe_key_parallax(
             points[earlier[first.index]].append(inverse_depth_and_flow(depth, u))
         frames = {number: picture for number, picture in frames.items() if number > frame.index - APART}
     numbers = [number for number, some in points.items() if some]
-    lines = np.array([fit_parallax_line(*np.concatenate(points[number], axis=1)) for number in numbers]).reshape(-1, 3)
+    lines = [fit_parallax_line(*np.concatenate(points[number], axis=1)) for number in numbers]
+    near, far, spread = np.array(lines).reshape(-1, 3).T
     frames_of = np.array([len(points[number]) for number in numbers], dtype=np.int64)
-    return make_key_parallax(numbers, lines, frames_of, fastdepth.ID, DIS)
+    return KeyParallax(np.array(numbers, dtype=np.int64), near, far, spread, frames_of, fastdepth.ID, DIS)
 
 
 def inverse_depth_and_flow(depth: np.ndarray, u: np.ndarray) -> np.ndarray:

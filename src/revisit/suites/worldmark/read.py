@@ -15,7 +15,7 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.media.text_files import read_json_object
-from revisit.suites.clips import existing_option_folder, video_files, visible_folders
+from revisit.suites.clips import existing_option_folder, first_file, video_files, visible_folders
 from revisit.suites.worldmark.arena import (
     DOMAINS,
     FOLDER,
@@ -131,10 +131,8 @@ def _case_of_clip(arena_case: ArenaCase, model: str, path: Path, folders: Mappin
 
 def _find_artifact(folder: Path, model: str, name: str) -> Path | None:
     """The file of a clip: <model>__<name>.npz, <model>/<name>.npz, or the result file that has an entry of it."""
-    for place in (folder / f"{model}__{name}.npz", folder / model / f"{name}.npz"):
-        if place.is_file():
-            return place
-    return _result_files_by_clip(folder).get(f"{model}__{name}")
+    own = first_file((folder / f"{model}__{name}.npz", folder / model / f"{name}.npz"))
+    return own or _result_files_by_clip(folder).get(f"{model}__{name}")
 
 
 @lru_cache(maxsize=4)

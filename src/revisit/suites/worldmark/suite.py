@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from revisit.core.suites import Suite, read_card, suite
-from revisit.suites.worldmark.arena import parse_positive_option
-from revisit.suites.worldmark.boards import export_final_master_tables, published_worldmark_boards, worldmark_run_boards
-from revisit.suites.worldmark.describe import DATASET
-from revisit.suites.worldmark.jobs import worldmark_generation_jobs
+from revisit.suites.worldmark.arena import DATASET, parse_positive_option, worldmark_generation_jobs
 from revisit.suites.worldmark.metrics import worldmark_metric_ids
 from revisit.suites.worldmark.read import is_worldmark_delivery, read
-from revisit.suites.worldmark.summary import summarise
+from revisit.suites.worldmark.summary import (
+    export_final_master_tables,
+    published_worldmark_boards,
+    summarise,
+    worldmark_run_boards,
+)
 
 
 def worldmark_parameters_from_options(*, step: str | None = None, **_: Any) -> Mapping[str, Mapping[str, float]]:

@@ -21,8 +21,9 @@ from revisit.worlds.world import World
 class Order:
     """A film to be made, all by name: where and how it is played, and what it is called in its layout.
 
-    {camera} and {action} in the name are the side to which the world turns, as WRBench and MBench write it; {away} and
-    {back} in the script are the sides, {half} and {rest} the frames out and back.
+    {away} and {back} in the name and in the script are the side to which the world turns and the other one. In the
+    name, {camera} and {action} are these as WRBench and MBench write them, {out} and {in} WBench's keys that walk there
+    and back. In the script, {half} and {rest} are the frames out and back, and {each} those of a step of equal ones.
     """
 
     name: str
@@ -39,10 +40,12 @@ class Order:
 
     def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
         """What it is called, and the film."""
-        world = self.world
-        camera, action = ("RL", "right_then_left") if world.turn == "right" else ("LR", "left_then_right")
-        script = self.script.format(**world.away_and_back, half=frames // 2, rest=frames - 1 - frames // 2)
-        return self.name.format(camera=camera, action=action), play(world, script, self.event, size, frames=frames)
+        world, half = self.world, frames // 2
+        sides, each = world.away_and_back, max((frames - 1) // (self.script.count(",") + 1), 2)
+        words = ("RL", "right_then_left", "D", "A") if world.turn == "right" else ("LR", "left_then_right", "A", "D")
+        name = self.name.format(**sides, **dict(zip(("camera", "action", "out", "in"), words, strict=True)))
+        script = self.script.format(**sides, half=half, rest=frames - 1 - half, each=each)
+        return name, play(world, script, self.event, size, frames=frames)
 
 
 # Targets with what happens to them, in turn; the first four change at once, the others while they are seen.

@@ -35,11 +35,7 @@ class RenderJob:
     models: tuple[Model, ...]
     size: tuple[int, int]
     frames: int | None  # None: as long as its layout usually is
-
-    @property
-    def step_count(self) -> int:
-        layout = LAYOUTS[self.suite]
-        return layout.steps if isinstance(layout, OwnFilms) else len(self.orders) * len(self.models)
+    steps: int  # of which it tells
 
 
 def render_layouts(
@@ -76,7 +72,7 @@ def render_layouts(
     jobs = [
         job for suite in suites for job in _render_jobs(folder / suite, suite, scene_seeds, size, frames, tuple(models))
     ]
-    shot = run_in_processes(_render_job_films, jobs, workers, sum(job.step_count for job in jobs), progress)
+    shot = run_in_processes(_render_job_films, jobs, workers, sum(job.steps for job in jobs), progress)
     for suite in suites:
         layout = LAYOUTS[suite]
         if isinstance(layout, Layout):
@@ -90,12 +86,13 @@ def _render_jobs(
 ) -> Iterator[RenderJob]:
     layout = LAYOUTS[suite]
     if isinstance(layout, OwnFilms):
-        yield RenderJob(suite, folder, (), (), (size[0] // 2, size[1] // 2), frames)
+        yield RenderJob(suite, folder, (), (), (size[0] // 2, size[1] // 2), frames, layout.steps)
         return
     models_of_job = models or tuple(map(Model.parse, layout.models))
     for seed in seeds:
-        for _, orders in groupby(layout.films(seed), lambda order: (order.seed, order.place, order.kind)):
-            yield RenderJob(suite, folder, tuple(orders), models_of_job, size, frames)
+        for _, films in groupby(layout.films(seed), lambda order: (order.seed, order.place, order.kind)):
+            orders = tuple(films)
+            yield RenderJob(suite, folder, orders, models_of_job, size, frames, len(orders) * len(models_of_job))
 
 
 def _prepare_folder_for_settings(

@@ -10,7 +10,7 @@ from revisit.evidence.poses import PoseTrack
 from revisit.geometry.rotations import angle_between_rotations
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.wbench.evidence import DreamSimDistances, FirstViewDistance
-from revisit.suites.wbench.metrics.published_path import STILL_TURN, STILL_WAY
+from revisit.suites.wbench.metrics.navigation import STILL_TURN, STILL_WAY
 from revisit.suites.wbench.metrics.rules import CARD, find_requested_turns
 
 GATED = 0.15  # loss of likeness on the way below which a loop counts in part
