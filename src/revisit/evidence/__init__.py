@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from revisit.evidence.frames import *
     from revisit.evidence.judged import *
     from revisit.evidence.motion import *
-    from revisit.evidence.poses import *
     from revisit.evidence.reference_alignment import *
     from revisit.evidence.target import *
     from revisit.evidence.views import *

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Metric, NoScore, Reason, Score, Series, Unscored, metric
-from revisit.evidence.camera import CameraPath
-from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.camera import CameraPath, PoseTrack, TruePoseTrack
 from revisit.geometry import trajectory_errors
 from revisit.geometry.alignment import SAME_PLACE, STILL, TrajectoryAlignment, align, apply, match_by_time
 from revisit.geometry.poses import Scale, Trajectory, make_trajectory

@@ -6,8 +6,7 @@ Odometry knows rotations but no distances; a metric that needs distances has to 
 from __future__ import annotations
 
 from revisit.core import Unscored, derived
-from revisit.evidence.camera import CameraPath, ObservedCamera
-from revisit.evidence.poses import PoseTrack
+from revisit.evidence.camera import CameraPath, ObservedCamera, PoseTrack
 from revisit.metrics.camera import LEAST_RELIABLE
 
 ODOMETRY = "odometry"

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import Case, Unscored, UsageError, derived
-from revisit.evidence.camera import RequestedCamera
+from revisit.evidence.camera import RequestedCamera, TruePoseTrack
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.camera_script import Step, camera_path_of_length, parse_script
 from revisit.geometry.poses import make_trajectory, resample
 from revisit.geometry.rotations import angle_between_rotations, scale_turns_from_first

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import observer
-from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.camera import PoseTrack, TruePoseTrack
 from revisit.media import array_shapes_in_npz, load_npz
 from revisit.observers.poses import pose_format_of_file, read_poses
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from revisit.core import Case, NoScore, PublishedMaker, Score, Unscored, metric
-from revisit.evidence.poses import PoseTrack
+from revisit.evidence.camera import PoseTrack
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON
 from revisit.suites.wbench.metrics.published_path import NavigationScore, comparable_turn_pairs, published_path_score

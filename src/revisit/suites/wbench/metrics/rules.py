@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, NoScore
-from revisit.evidence.poses import PoseTrack
+from revisit.evidence.camera import PoseTrack
 from revisit.suites.wbench.metrics.actions import CameraAction, parse_action
 
 PAPER = "WBench (arXiv 2605.25874)"
