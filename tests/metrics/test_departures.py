@@ -12,7 +12,7 @@ import pytest
 
 from revisit.core import DERIVED, METRICS, Case, Clip, InvalidEvidence, Score, Target, Unscored, evidence_id
 from revisit.evidence.frames import CasePhases
-from revisit.evidence.reference_alignment import Departures
+from revisit.evidence.reference import Departures
 from revisit.metrics.appearance_difference import cut_away, unsteady_light
 from revisit.metrics.overlay import (
     connected_parts,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import revisit
-from revisit.evidence.fidelity import PairedViews
+from revisit.evidence.reference import PairedViews
 from revisit.evidence.target import TargetTrack
 from revisit.metrics.target_gate import (
     ABSENT,

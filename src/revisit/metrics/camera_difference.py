@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
-from revisit.evidence.reference_alignment import CameraPaths, Departures
+from revisit.evidence.reference import CameraPaths, Departures
 from revisit.metrics import overlay
 
 FAMILY = "camera_departure"  # the group of these metrics, by which users name it

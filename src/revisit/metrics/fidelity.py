@@ -15,8 +15,8 @@ import numpy as np
 
 from revisit.core import InvalidEvidence, Metric, NoScore, Reason, Score, Series, Unscored, metric
 from revisit.core.phase_pairs import first_row_of_each_frame
-from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
+from revisit.evidence.reference import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 
 IDENTICAL_DB = 99.0
 PHASES = ("visible", "hidden", "returned")

@@ -16,7 +16,7 @@ import numpy as np
 
 from revisit.core import Case, Unscored, derived
 from revisit.evidence.frames import CasePhases
-from revisit.evidence.reference_alignment import Departures, Overlay
+from revisit.evidence.reference import Departures, Overlay
 from revisit.metrics.answers import cache_recent_results
 
 MOST_ROWS = 3  # returned frames that speak: enough for a median, few enough to be quick

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Case, Score, Series, Unscored, metric
-from revisit.evidence.fidelity import PairedViews
+from revisit.evidence.reference import PairedViews
 from revisit.metrics.overlay import box_blur, channel_mean
 
 FAMILY = "fidelity"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import GateResult, Series, Unscored, derived, gate
-from revisit.evidence.fidelity import PairedViews
+from revisit.evidence.reference import PairedViews
 from revisit.evidence.target import (
     HIDDEN,
     RETURNED,

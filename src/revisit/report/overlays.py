@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from revisit.engine.cache import EvidenceCache
-from revisit.evidence.answers import NO, YES, JudgeAnswers
+from revisit.evidence.judged import NO, YES, JudgeAnswers
 from revisit.report.film_strips import JUDGES, load_evidence_or_none
 from revisit.report.videos import Videos
 from revisit.web.templates import Context

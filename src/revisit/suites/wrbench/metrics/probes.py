@@ -14,8 +14,7 @@ import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.core.text import read_package_yaml
-from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import require_passed_canary
+from revisit.evidence.judged import UNANSWERED, YES, JudgeAnswers, require_passed_canary
 from revisit.suites.wrbench.evidence import ProbeAnswers
 
 PAPER = "arXiv:2606.20545 eq. 4-6"
