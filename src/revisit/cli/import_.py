@@ -74,7 +74,7 @@ def poses(
     """Write poses and depth as the npz that geometry metrics read. Depth in half floats, no pictures."""
     from revisit.core import UsageError
     from revisit.core.text import parse_width_and_height
-    from revisit.observers.geometry_convert import convert_geometry_file
+    from revisit.observers.geometry_file import convert_geometry_file
 
     if out.exists() and not force:
         raise UsageError(f"{out} exists; pass --force to overwrite it, or choose another file with --out")
