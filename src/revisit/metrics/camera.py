@@ -5,6 +5,9 @@ lengths are compared. A rotation and translation of the world cancel in steps (R
 matters there, and rotations need none at all. A clip whose camera rests has no scale, but needs none: its error is the
 requested step. If the true camera rests, the scale is undetermined: Unscored. `CameraPath` (what the picture shows) has
 turns and no lengths: only its rotations are compared.
+
+The observed camera comes from a pose file if one was given, and is otherwise estimated from the video. Odometry knows
+rotations but no distances; a metric that needs distances has to say so.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Metric, NoScore, Reason, Score, Series, Unscored, metric
-from revisit.evidence.camera import CameraPath, PoseTrack, TruePoseTrack
+from revisit.core import Case, Metric, NoScore, Reason, Score, Series, Unscored, derived, metric
+from revisit.evidence.camera import CameraPath, ObservedCamera, PoseTrack, TruePoseTrack
 from revisit.geometry import trajectory_errors
 from revisit.geometry.alignment import SAME_PLACE, STILL, TrajectoryAlignment, align, apply, match_by_time
 from revisit.geometry.poses import Scale, Trajectory, make_trajectory
 from revisit.geometry.rotations import angle_between_rotations
 
+ODOMETRY = "odometry"
 LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
 ONE_POSE = Reason("too_short", "fewer than two frames have a pose in both paths, so nothing can be compared")
 NO_WAY = Reason("at_rest", "the camera never changes position, so scale and rotation are undetermined")
@@ -203,3 +207,27 @@ def camera_turn_seen(case: Case, path: CameraPath, truth: TruePoseTrack) -> Scor
         "frames_per_step": float(np.diff(path.index[shared]).mean()),
     }
     return Score(float(errors.mean()), units=Series(frame=path.index[[i for i, _ in pairs]], value=errors), facts=facts)
+
+
+@derived(makes=ObservedCamera, needs=(), optional=(PoseTrack, CameraPath), version=3)
+def derive_observed_camera(track: PoseTrack | None, path: CameraPath | None) -> ObservedCamera | Unscored:
+    """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
+    if track is not None:
+        turns, centres = track.c2w[:, :3, :3], track.c2w[:, :3, 3]
+        if ODOMETRY in track.source:  # kept in a file, it still knows no ways
+            return ObservedCamera(track.frame, turns, None, ODOMETRY)
+        return ObservedCamera(track.frame, turns, centres, track.source)
+    if path is None:
+        return Unscored(
+            "no_camera", "no pose file was given, and the observer set has no observer that tracks the camera"
+        )
+    share = float(path.reliable.mean()) if len(path.index) else 0.0
+    if share < LEAST_RELIABLE:
+        return Unscored(
+            "not_followed",
+            f"the camera could be tracked in only {share:.0%} of the frames (too little texture, or cuts); a pose "
+            "file from `revisit camera poses` may help",
+        )
+    sure = path.reliable  # where the path was lost nobody knows where the camera looked
+    field = path.field_of_view, path.field_of_view_estimated
+    return ObservedCamera(path.index[sure], path.rotation[sure], None, ODOMETRY, *field)

@@ -1,6 +1,6 @@
 """What a clip's cues say of its target, as a few numbers: how far it was lost, and how much of it came back.
 
-`target_probability.py` reads them. Every number lies between 0 and 1, so that no clip is far from those that the
+`target_gate.py` reads them. Every number lies between 0 and 1, so that no clip is far from those that the
 probabilities were fitted on.
 """
 

@@ -1,8 +1,9 @@
 """Was the target hidden, and did it come back (docs/target-gate.md)?
 
-Features of a clip (`target_features.py`) give each label a probability (`target_probability.py`); a label is decided
-where its probability is high enough. Where the set has a network that looks for the target, its looks count together
-with the layout of edges and colours, and tell when the target was away.
+Features of a clip (`target_features.py`) give each label a probability; a label is decided where its probability is
+high enough. Two logistic models in turn say it: was the target hidden, and if so, did it come back? Their weights are
+in `target_model.json`, which `python benchmarks/target/target_fit.py` writes. Where the set has a network that looks
+for the target, its looks count together with the layout of edges and colours, and tell when the target was away.
 
 The target's box is that of the scene's first frame, and a model may begin with another: `PairedViews`, small pictures
 of the clip and of its reference at the same times, say whether the target is there when the clip begins.
@@ -10,7 +11,12 @@ of the clip and of its reference at the same times, say whether the target is th
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
+from typing import TypedDict
 
 import numpy as np
 
@@ -25,19 +31,72 @@ from revisit.evidence.target import (
     TargetPhases,
     TargetTrack,
 )
-from revisit.metrics import target_features, target_probability
+from revisit.metrics import target_features
+from revisit.metrics import target_rules as rules
 from revisit.metrics.answers import cache_for_last_record
+from revisit.metrics.fidelity import box_pixel_slices
 from revisit.metrics.margins import UNSURE
 from revisit.metrics.overlay import box_blur
-from revisit.metrics.resting_camera import box_pixel_slices
 from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY, frames_after_return
 
+LABELS = (NEVER, CAME_BACK, STAYED_AWAY)
+LAYOUT, LOOKS = "layout", "looks"
+MODEL_FILE = "target_model.json"
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
 FEWEST = 4  # frames in which something can leave and return
 BLUR = 1  # pixels on each side, of pictures 160 wide
 REACH = 2  # pixels by which the clip's picture may be off
 LEAST_PIXELS = 24
 ABSENT = 0.4  # correlation below which the box shows another thing: 0.10 and 0.24 where it did, 0.62 and more elsewhere
+
+
+class Logistic(TypedDict):
+    """A logistic model."""
+
+    offset: float
+    weights: dict[str, float]
+
+
+class TargetModel(TypedDict):
+    """The two models of one kind of evidence, and from which probability on a label is decided."""
+
+    hidden: Logistic
+    returned: Logistic
+    temperature: float  # divides both log odds: 1 where the fit is as sure as it is right
+    decided: float
+
+
+@cache
+def target_models() -> dict[str, TargetModel]:
+    """The models that come with the package, by kind of evidence."""
+    return json.loads((files("revisit.metrics") / MODEL_FILE).read_text(encoding="utf-8"))["models"]
+
+
+def clip_features_and_rule_verdict(
+    track: TargetTrack, looks: TargetLooks | None, *, hidden_for: float = 0.3, back_for: float = 0.3
+) -> tuple[dict[str, float], rules.RuleVerdict]:
+    """All features of a clip, with those of a network's looks where there are any, and the verdict of the rules."""
+    seconds = {"hidden_for": hidden_for, "back_for": back_for}
+    verdict = rules.verdict_with_room(partial(rules.label_and_away_by_layout, track), rules.Rule(**seconds))
+    features = target_features.layout_features(track, **seconds) | rules.rule_features(verdict)
+    if looks is not None:
+        verdict = rules.verdict_with_room(partial(rules.label_and_away_by_looks, looks), rules.LookRule(**seconds))
+        features |= target_features.look_features(looks, **seconds) | rules.rule_features(verdict, "look_")
+    return features, verdict
+
+
+def logistic_probability(model: Logistic, features: Mapping[str, float], temperature: float = 1.0) -> float:
+    """The probability that one logistic model gives."""
+    total = model["offset"] + sum(weight * features[name] for name, weight in model["weights"].items())
+    return float(1 / (1 + np.exp(-np.clip(total / temperature, -50, 50))))
+
+
+def label_probabilities(model: TargetModel, features: Mapping[str, float]) -> dict[str, float]:
+    """Label -> probability; they add up to 1."""
+    hidden, returned = (
+        logistic_probability(model[stage], features, model["temperature"]) for stage in ("hidden", "returned")
+    )
+    return dict(zip(LABELS, (1 - hidden, hidden * returned, hidden * (1 - returned)), strict=True))
 
 
 @dataclass(frozen=True)
@@ -61,15 +120,15 @@ def read_target_outcome(sight: TargetObservations, hidden_for: float = 0.3, back
     """What a clip's observations say of its target."""
     track = sight.track
     looks = sight.looks if sight.looks is not None and len(sight.looks.index) else None
-    model = target_probability.target_models()[target_probability.LAYOUT if looks is None else target_probability.LOOKS]
+    model = target_models()[LAYOUT if looks is None else LOOKS]
     lasting = {"hidden_for": hidden_for, "back_for": back_for}
-    features, rule = target_probability.clip_features_and_rule_verdict(track, looks, **lasting)
-    probabilities = target_probability.label_probabilities(model, features)
+    features, rule = clip_features_and_rule_verdict(track, looks, **lasting)
+    probabilities = label_probabilities(model, features)
     label = max(probabilities, key=lambda name: probabilities[name])
     decided = probabilities[label] >= model["decided"]
     source: TargetTrack | TargetLooks = track if looks is None else looks
     if looks is None:
-        absence, by = target_features.layout_absence(track, **lasting), target_probability.LAYOUT
+        absence, by = target_features.layout_absence(track, **lasting), LAYOUT
         presence, value = target_features.layout_presence(track), target_features.lead_over_clutter(track)
         similarity = track.peak
     else:
@@ -106,7 +165,7 @@ def target_phases(
         return Unscored("too_short", "the clip has no frames to look for the target in")
     reading = read_target_outcome(sight, hidden_for, back_for)
     state = np.where(reading.away, HIDDEN, np.where(np.cumsum(reading.away) > 0, RETURNED, VISIBLE)).astype(np.int8)
-    if looks is None or reading.by == target_probability.LAYOUT:
+    if looks is None or reading.by == LAYOUT:
         apart = (np.abs(track.peak_box - track.box).max(1) > 0.1) & (reading.value >= LEAD)
         box = np.where((apart & ~reading.away)[:, None], track.peak_box, track.box)
         return TargetPhases(track.index, track.seconds, state, reading.says != 0, box, reading.value)
@@ -189,7 +248,7 @@ def target_return(
     units = Series(
         frame=reading.index, value=reading.value, similarity=reading.similarity, hidden=reading.away, says=reading.says
     )
-    if looks is not None and reading.by != target_probability.LAYOUT:
+    if looks is not None and reading.by != LAYOUT:
         facts |= {"looked_at": len(looks.index), "views": looks.views}
         further = dict(zip(("x0", "y0", "x1", "y1"), looks.box.T, strict=True))
     else:
