@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core.text import count_and_noun, join_names
-from revisit.suites.folder.clip_paths import ClipPath, TruthPath
+from revisit.suites.folder.clip_paths import FULL, ClipPath, TruthPath, find_step_numbers, without_generic_folders
 from revisit.suites.folder.first_frames import levels_of_one_beginning
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout
@@ -26,7 +26,6 @@ from revisit.suites.folder.path_words import (
     split_at_separators,
     split_checkpoint,
 )
-from revisit.suites.folder.step_folders import FULL, find_step_numbers, without_generic_folders
 
 COMMON = 0.5  # of it, for one that is not there to be missing: two models without a scene in common fill half
 Pair = tuple[str, str]

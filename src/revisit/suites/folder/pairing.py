@@ -9,10 +9,9 @@ from pathlib import Path
 
 from revisit.core.grouping import group_items
 from revisit.media import file_digest
-from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes
+from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes, find_step_numbers
 from revisit.suites.folder.path_patterns import ClipFacts
 from revisit.suites.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators
-from revisit.suites.folder.step_folders import find_step_numbers
 
 
 @dataclass(frozen=True)

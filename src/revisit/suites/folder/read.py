@@ -23,6 +23,7 @@ from revisit.suites.folder.clip_paths import (
     ClipPath,
     TruthPath,
     find_clip_paths,
+    find_step_numbers,
     read_truth_folder,
     separate_truth_clips,
 )
@@ -31,7 +32,6 @@ from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
 from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
 from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
-from revisit.suites.folder.step_folders import find_step_numbers
 
 TARGETS = "targets.json"
 FolderEntry = Case | Rejected | Remark
