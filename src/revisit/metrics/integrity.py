@@ -17,8 +17,7 @@ import numpy as np
 from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric, per_second
 from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.frame_index import nearest_rows
-from revisit.metrics.vectors import unit_vectors
+from revisit.metrics.rows import nearest_rows, unit_vectors
 
 
 def validate_unit_vectors(features: PatchFeatures) -> None:

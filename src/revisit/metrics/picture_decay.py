@@ -19,7 +19,7 @@ from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.appearance import PictureStatistics
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.pictures import is_black, is_flat
-from revisit.metrics.frame_index import nearest_rows
+from revisit.metrics.rows import nearest_rows
 
 FAMILY = "drift"
 LEAST_FRAMES = 12

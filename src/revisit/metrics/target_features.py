@@ -1,6 +1,6 @@
 """What a clip's cues say of its target, as a few numbers: how far it was lost, and how much of it came back.
 
-`target_gate.py` reads them. Every number lies between 0 and 1, so that no clip is far from those that the
+`target_return.py` reads them. Every number lies between 0 and 1, so that no clip is far from those that the
 probabilities were fitted on.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.answers import cache_for_last_record
-from revisit.metrics.frame_index import true_runs
+from revisit.metrics.rows import true_runs
 
 IN_DOUBT = 0.1  # seconds more than hiding or returning takes at least: presence is averaged over so long
 SOON_AFTER = 0.15  # above the lowest presence: the first frame that low is when the target was lost

@@ -1,8 +1,9 @@
-"""Rows of evidence: finding frames in an index, and runs of them."""
+"""Rows of evidence: finding frames in an index, runs of them, and vectors of length 1."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
 def nearest_rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray:
@@ -16,3 +17,9 @@ def true_runs(mask: np.ndarray) -> list[tuple[int, int]]:
     """Start and end of each run of True; the end is the row behind it."""
     edges = np.flatnonzero(np.diff(np.r_[0, mask.astype(np.int8), 0]))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def unit_vectors(vectors: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
+    """Vectors of length 1 along the last axis, in double precision unless told otherwise; zeros stay zeros."""
+    vectors = np.asarray(vectors, dtype=dtype)
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))
