@@ -11,7 +11,7 @@ import pytest
 import revisit
 from revisit.evidence.reference import PairedViews
 from revisit.evidence.target import TargetTrack
-from revisit.metrics.target_gate import (
+from revisit.metrics.target_return import (
     ABSENT,
     best_box_correlation,
     gather_target_observations,
