@@ -106,12 +106,6 @@ def flicker(frames: FrameFacts) -> Score | Unscored:
     return Score(float(bend.mean()), units=Series(frame=frames.index[1:-1], value=bend))
 
 
-def script_asks_for_rest(case: Case | None) -> bool:
-    """Whether the script of a case holds its camera still."""
-    request = None if case is None else camera_request_of_case(case)
-    return isinstance(request, CameraRequest) and request.kind == "static"
-
-
 @gate(id="camera_moved", version=2, title="Camera moves", needs=(FlowStats, Case))
 def camera_moved(
     flow: FlowStats, case: Case | None = None, *, frozen: float = 0.05, moved: float = 0.1, least_texture: float = 0.02
@@ -131,10 +125,11 @@ def camera_moved(
     if texture < least_texture:
         seen = f"{texture:.1%} of the picture has it, {least_texture:.0%} is needed"
         return say("unsure", "cannot tell", f"too little texture to measure motion: {seen}")
-    if farthest < frozen and script_asks_for_rest(case):
-        asked = "the camera was asked to stay still and does"
-        return say("closed", RESTS_AS_ASKED, f"{asked}: the picture moves by at most {farthest:.1%} of its width")
     if farthest < frozen:
+        request = None if case is None else camera_request_of_case(case)
+        if isinstance(request, CameraRequest) and request.kind == "static":
+            asked = "the camera was asked to stay still and does"
+            return say("closed", RESTS_AS_ASKED, f"{asked}: the picture moves by at most {farthest:.1%} of its width")
         reason = f"frozen camera: the picture never moves by more than {farthest:.1%} of its width"
         return say("closed", "frozen camera", reason)
     if farthest < moved:

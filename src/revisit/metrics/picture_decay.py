@@ -54,7 +54,9 @@ class Decay:
     @property
     def plainest_sign(self) -> np.ndarray:
         """The plainest of the signs, without single frames that stand out."""
-        return running_median(np.maximum.reduce([self.noise, self.sharpened, self.smeared]), 2)
+        plainest = np.maximum.reduce([self.noise, self.sharpened, self.smeared])
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(plainest, 2, mode="edge"), 5)
+        return np.asarray(np.median(windows, axis=1))
 
 
 def scale_to_unit_interval(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
@@ -66,13 +68,6 @@ def scale_to_unit_interval(value: np.ndarray, ends: tuple[float, float]) -> np.n
 def multiple_of_middle(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
     """Values as multiples of the middle between two ends."""
     return np.asarray(value, float) / (sum(ends) / 2)
-
-
-def running_median(values: np.ndarray, reach: int) -> np.ndarray:
-    """Median of each value and its neighbours on both sides."""
-    padded = np.pad(values, reach, mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1)
-    return np.asarray(np.median(windows, axis=1))
 
 
 def measure_decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:

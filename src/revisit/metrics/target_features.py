@@ -293,20 +293,13 @@ def look_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     }
 
 
-def close_presence(looks: TargetLooks) -> np.ndarray:
-    """(N,) 0 to 1: how clearly the best candidate of each look, seen closely, is the target."""
-    presence = np.minimum(
-        linear_ramp(looks.close - looks.close_unlike, -0.05, 0.2), linear_ramp(looks.close, 0.35, 0.6)
-    )
-    presence[:1] = 1.0
-    return np.asarray(presence)
-
-
 def close_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     """Numbers of the candidates seen closely."""
     margin = looks.close - looks.close_unlike
+    presence = np.minimum(linear_ramp(margin, -0.05, 0.2), linear_ramp(looks.close, 0.35, 0.6))
+    presence[:1] = 1.0
     strength = np.minimum(linear_ramp(margin, -0.05, 0.4), linear_ramp(looks.close, 0.3, 0.9))
-    absence = find_absence(close_presence(looks), strength, looks.seconds, 2, **lasting)
+    absence = find_absence(presence, strength, looks.seconds, 2, **lasting)
     back, first = absence.back, max(float(margin[0]), 0.1)
     return {
         "close_lowest": float(absence.presence.min()),

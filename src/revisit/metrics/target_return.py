@@ -90,17 +90,11 @@ def clip_features_and_rule_verdict(
     return features, verdict
 
 
-def logistic_probability(model: Logistic, features: Mapping[str, float], temperature: float = 1.0) -> float:
-    """The probability that one logistic model gives."""
-    total = model["offset"] + sum(weight * features[name] for name, weight in model["weights"].items())
-    return float(1 / (1 + np.exp(-np.clip(total / temperature, -50, 50))))
-
-
 def label_probabilities(model: TargetModel, features: Mapping[str, float]) -> dict[str, float]:
     """Label -> probability; they add up to 1."""
-    hidden, returned = (
-        logistic_probability(model[stage], features, model["temperature"]) for stage in ("hidden", "returned")
-    )
+    stages = model["hidden"], model["returned"]
+    totals = [one["offset"] + sum(weight * features[name] for name, weight in one["weights"].items()) for one in stages]
+    hidden, returned = (float(1 / (1 + np.exp(-np.clip(total / model["temperature"], -50, 50)))) for total in totals)
     return dict(zip(LABELS, (1 - hidden, hidden * returned, hidden * (1 - returned)), strict=True))
 
 
@@ -249,9 +243,20 @@ def target_return(
     if reason := reason_target_is_unjudgeable(sight):
         return GateResult("unsure", UNSURE, reason, {"judgeable": False, "sentence": reason})
     reading = read_target_outcome(sight, hidden_for, back_for)
-    facts = _reading_facts(reading)
+    away, back = reading.away, frames_after_return(reading.away)
+    facts = {
+        "hidden_seconds": round(float(away.sum() * target_features.median_frame_seconds(reading.seconds, 0.0)), 3),
+        "first_hidden_frame": int(reading.index[away.argmax()]) if away.any() else None,
+        "first_return_frame": int(reading.index[back.argmax()]) if back.any() else None,
+        "return_similarity": round(float(np.median(reading.similarity[back])), 3) if back.any() else None,
+        "undecided_share": round(float((reading.says == 0).mean()), 3),
+        "by": reading.by,
+        "confidence": round(reading.probabilities[reading.label], 3),
+        "guess": reading.label,
+        "probabilities": {name: round(value, 3) for name, value in reading.probabilities.items()},
+    }
     units = Series(
-        frame=reading.index, value=reading.value, similarity=reading.similarity, hidden=reading.away, says=reading.says
+        frame=reading.index, value=reading.value, similarity=reading.similarity, hidden=away, says=reading.says
     )
     if looks is not None and reading.by != LAYOUT:
         facts |= {"looked_at": len(looks.index), "views": looks.views}
@@ -277,21 +282,6 @@ def _target_verdict(reading: TargetReading, facts: dict[str, object], units: Ser
         state, label, sentence = "closed", STAYED_AWAY, f"{gone}, and not seen again"
     facts |= {"judgeable": reading.decided, "sentence": sentence}
     return GateResult(state, label, "" if state == "open" else sentence, facts, units)
-
-
-def _reading_facts(reading: TargetReading) -> dict[str, object]:
-    away, back = reading.away, frames_after_return(reading.away)
-    return {
-        "hidden_seconds": round(float(away.sum() * target_features.median_frame_seconds(reading.seconds, 0.0)), 3),
-        "first_hidden_frame": int(reading.index[away.argmax()]) if away.any() else None,
-        "first_return_frame": int(reading.index[back.argmax()]) if back.any() else None,
-        "return_similarity": round(float(np.median(reading.similarity[back])), 3) if back.any() else None,
-        "undecided_share": round(float((reading.says == 0).mean()), 3),
-        "by": reading.by,
-        "confidence": round(reading.probabilities[reading.label], 3),
-        "guess": reading.label,
-        "probabilities": {name: round(value, 3) for name, value in reading.probabilities.items()},
-    }
 
 
 @metric(

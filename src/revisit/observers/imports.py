@@ -41,20 +41,16 @@ def import_true_poses(path: Path, *, format: str = "auto") -> TruePoseTrack:
 def _pose_track_fields(path: Path, format: str) -> dict[str, Any]:
     """Fields of a track. Poses timed in seconds are taken for one per frame, in order."""
     trajectory = read_poses(path, format)
+    says_producer = path.suffix == ".npz" and "producer" in array_shapes_in_npz(path)
+    # What odometry made is no pose network's, whatever the format.
+    producer = str(load_npz(path, members=("producer",))["producer"]) if says_producer else ""
     numbered = trajectory.time_unit == "frames" and bool((trajectory.times == np.round(trajectory.times)).all())
     return {
         "frame": trajectory.times.astype(np.int64) if numbered else np.arange(len(trajectory)),
         "c2w": np.array(trajectory.c2w),
         "metres": trajectory.scale == "metres",
-        "source": _stated_producer(path) or pose_format_of_file(path, format),
+        "source": producer or pose_format_of_file(path, format),
     }
-
-
-def _stated_producer(path: Path) -> str:
-    """Who made a file, where it says so: what odometry made is no pose network's, whatever the format."""
-    if path.suffix != ".npz" or "producer" not in array_shapes_in_npz(path):
-        return ""
-    return str(load_npz(path, members=("producer",))["producer"])
 
 
 @observer(id="import.masks", version=1, kind="file", makes=ObjectMasks, artifact="masks", sets=("lite",))

@@ -326,7 +326,8 @@ class TargetSearch:
         self.sizes = [size for size in SIZES if self.side / size <= 1.05 * LONG_SIDE]
         per_cell = self.side / long_side / CELL
         columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
-        self.weight = cosine_centre_weights(rows, columns)
+        y, x = (np.cos(np.linspace(-1.1, 1.1, count)) for count in (rows, columns))
+        self.weight = np.outer(y, x).astype(np.float32)  # less towards the rim, where a box holds background
         self.ring = round(rows * SURROUNDINGS), round(columns * SURROUNDINGS)
 
         self.whiten = Whitening.fit(describe_cells(resize_to_whole_cells(rgb, self.side)))
@@ -525,12 +526,6 @@ def highest_value_and_place(maps: list[np.ndarray]) -> tuple[float, int, tuple[i
     """The highest value of all maps, its map, and its row and column there."""
     value, level, at = max((float(m.max()), k, int(m.argmax())) for k, m in enumerate(maps))
     return value, level, divmod(at, maps[level].shape[1])
-
-
-def cosine_centre_weights(rows: int, columns: int) -> np.ndarray:
-    """Weights that fall towards the rim, where a box holds background."""
-    y, x = np.cos(np.linspace(-1.1, 1.1, rows)), np.cos(np.linspace(-1.1, 1.1, columns))
-    return np.asarray(np.outer(y, x), dtype=np.float32)
 
 
 def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> Probe:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -110,17 +110,13 @@ def _model_level_of_scenes(truths: Mapping[Words, TruthPath]) -> int | None:
     """
     depth = min(map(len, truths))
     for level in range(depth if depth > 1 else 0):
-        groups = _group_scenes_by_other_words(truths, level)
+        groups = group_items(truths, lambda scene, k=level: (*scene[:k], "", *scene[k + 1 :]))  # by their other words
         pairs = [pair for scenes in groups.values() for pair in pairwise(scenes)]
         if len(groups) == 1 < len(truths) or (level and not pairs):
             continue  # only this word tells scenes apart, or nothing says that it does not
         if all(_same_content(truths[one].path, truths[other].path) for one, other in pairs):
             return level
     return None
-
-
-def _group_scenes_by_other_words(scenes: Iterable[Words], level: int) -> dict[Words, list[Words]]:
-    return group_items(scenes, lambda scene: (*scene[:level], "", *scene[level + 1 :]))
 
 
 def _same_content(one: Path, other: Path) -> bool:

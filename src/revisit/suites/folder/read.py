@@ -218,8 +218,8 @@ def _merge_samples_of_truth(
 def _read_with_user_layout(
     clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str, layout: str, reference: str
 ) -> FolderReading:
-    pattern = parse_layout_pattern(layout)
-    facts = {clip: one for clip in clips if (one := pattern.match_path(clip.name)) is not None}
+    match_path = parse_layout_pattern(layout)
+    facts = {clip: one for clip in clips if (one := match_path(clip.name)) is not None}
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
     if not facts:
         raise UsageError(f"no clip fits --layout {layout!r}; they are named {join_names(unfitting)}")
