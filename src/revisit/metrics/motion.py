@@ -14,7 +14,7 @@ import numpy as np
 from revisit.core import Case, GateResult, Reason, Score, Series, Unscored, gate, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
-from revisit.metrics.requested_camera import CameraRequest, camera_request_of_case
+from revisit.metrics.camera import CameraRequest, camera_request_of_case
 
 TOO_SHORT = Reason("too_short", "motion needs at least two frames")
 STILL_SPEED = 0.01  # widths per second: at this speed a view takes 25 s to leave by a quarter

@@ -42,10 +42,6 @@ class NumberedClip:
     number: int
     has_word: bool  # the name itself says sample, take or run
 
-    @property
-    def base_name(self) -> str:
-        return self.words[-1]
-
 
 @dataclass(frozen=True)
 class SampleReading:
@@ -72,9 +68,9 @@ def find_samples_as_seeds(clips: Sequence[ClipPath], scenes: set[str], root: str
             continue
         names = _names_with_same_first_frames(groups)
         if names:
-            alike = [group for group in groups if group[0].base_name in names]
+            alike = [group for group in groups if group[0].words[-1] in names]
             return _number_samples_as_seeds(clips, alike, root, begin_alike=True)
-        repeats = position > 1 and len({group[0].base_name for group in groups}) > 1  # of names in numbered folders
+        repeats = position > 1 and len({group[0].words[-1] for group in groups}) > 1  # of names in numbered folders
         if by_name_only is None and (repeats or all(one.has_word for group in groups for one in group)):
             by_name_only = groups
     return _number_samples_as_seeds(clips, by_name_only, root, begin_alike=False) if by_name_only else None
@@ -93,7 +89,7 @@ def find_grid_of_numbers(
     numbers = {tuple(sorted(one.number for one in group)) for group in groups}
     if len(numbers) != 1 or sum(map(len, groups)) < len(clips):
         return None
-    stems = [group[0].base_name for group in groups]
+    stems = [group[0].words[-1] for group in groups]
     if not (split_stems_into_grid(stems, model_last=True) or split_stems_into_grid(stems, model_last=False)):
         return None
     grid = _number_samples_as_seeds(clips, groups, root, begin_alike=False)
@@ -130,7 +126,7 @@ def _group_by_numbered_word(clips: Sequence[ClipPath], position: int, scenes: se
 
 def _names_with_same_first_frames(groups: Sequence[Sequence[NumberedClip]]) -> set[str]:
     """The names whose groups begin alike; groups of one name go together, whichever model made them."""
-    by_name = group_items(groups, lambda group: group[0].base_name)
+    by_name = group_items(groups, lambda group: group[0].words[-1])
     names = list(by_name)
     few = names[:: max(1, -(-len(names) // MOST_NAMES))]
     pictures: dict[str, list[list[np.ndarray]]] = {}
