@@ -11,7 +11,7 @@ from revisit.core.grouping import group_items
 from revisit.media import file_digest
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes, find_step_numbers
 from revisit.suites.folder.path_patterns import ClipFacts
-from revisit.suites.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators
+from revisit.suites.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators, strip_name
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _match_scene(clip: ClipPath, index: Mapping[str, list[Words]]) -> Match | No
                 is_seed = after.isdigit() and len(after) < 10
                 affix = [part for part in (before, "" if is_seed else after) if part]
                 rest = [*others, *affix, *clip.words[k + 1 :]]
-                plain = tuple(part for part in (_strip_scene_name(word, name) for word in rest) if part)
+                plain = tuple(part for part in (strip_name(word, name) for word in rest) if part)
                 seed = int(after) if is_seed else clip.seed
                 matches.append(((name == word, len(scene), len(name)), Match(scene, plain, seed)))
     return max(matches, key=lambda one: one[0])[1] if matches else None
@@ -90,16 +90,6 @@ def _remove_scene_words(words: Words, scene: Words) -> list[str] | None:
         at = rest.index(part, at)
         rest.pop(at)
     return rest
-
-
-def _strip_scene_name(word: str, scene: str) -> str:
-    """A word without the name of the scene at one of its ends, where names say it twice (kitchen/kitchen_wan)."""
-    if word == scene:
-        return ""
-    return next(
-        (right if left == scene else left for left, _, right in split_at_separators(word) if scene in (left, right)),
-        word,
-    )
 
 
 def _model_level_of_scenes(truths: Mapping[Words, TruthPath]) -> int | None:
