@@ -31,6 +31,7 @@ from revisit.core import (
     register_observer_per_network,
 )
 from revisit.evidence.target import ObjectFeatures, ObjectMasks
+from revisit.networks import runtime
 from revisit.observers.mask_tracking import STORED_SIDE, Box, Tracker, bounding_box_of_mask
 from revisit.observers.pictures import feed_frames_in_groups, shrunk_size
 from revisit.observers.rows import columns_of_rows
@@ -81,7 +82,7 @@ def track_target_masks(
 
     Their pictures are kept in `pictures`, by the number of the frame, where it is given.
     """
-    from revisit.networks import mobile_sam, runtime
+    from revisit.networks import mobile_sam
 
     if when_unknown not in (SKIP, SALIENCY):
         raise UsageError(f"when_unknown={when_unknown!r}: choose {SKIP!r} or {SALIENCY!r}")
@@ -118,8 +119,6 @@ _seen: OrderedDict[tuple[str, str], PictureEmbedding] = OrderedDict()
 
 def cached_embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[PictureEmbedding]:
     """Embeddings of frames of one size; those that another observer of the same frames had made are not made again."""
-    from revisit.networks import runtime
-
     keys = [(runtime.device(), frame.digest) for frame in frames]
     fresh = {key: frame for key, frame in zip(keys, frames, strict=True) if key not in _seen}
     if fresh:
@@ -161,8 +160,6 @@ def target_masks_by_sam2(
     network: str, clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST_BY_SAM2, threshold: float = THRESHOLD
 ) -> FrameStream:
     """Which pixels are the target's, followed by {network} from the first frame; empty where it is not seen."""
-    from revisit.networks import runtime
-
     follower = Follower(sought, threshold, network)
     size = shrunk_size(clip.height, clip.width, STORED_SIDE)
     rows: list[tuple[int, np.ndarray]] = []
@@ -244,8 +241,6 @@ def object_features_by_dino(
     clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST, threshold: float = THRESHOLD
 ) -> FrameStream:
     """DINOv2 (base) vectors of the target, which SAM 2.1 follows from the first frame as in `paper.masks`."""
-    from revisit.networks import runtime
-
     follower = Follower(sought, threshold)
     index: list[int] = []
     rows: list[tuple[int, np.ndarray]] = []
@@ -267,7 +262,6 @@ def unit_object_descriptors(squares: Sequence[np.ndarray]) -> np.ndarray:
     import torch
 
     from revisit.networks import preprocessing as shapes
-    from revisit.networks import runtime
     from revisit.networks.efficientnet_lite import unit_patch_and_picture_descriptors
 
     parts = [np.zeros((0, 1280), np.float32)]
@@ -311,7 +305,7 @@ def dino_cls_of_masked_object(picture: Any, mask: np.ndarray) -> np.ndarray:
     """(D,) CLS token of what the mask covers in a picture (1, 3, H, W) of levels."""
     import torch
 
-    from revisit.networks import dino, runtime
+    from revisit.networks import dino
     from revisit.networks.preprocessing import IMAGENET_MEAN, normalise_by_channel, resize_levels
 
     height, width = mask.shape
