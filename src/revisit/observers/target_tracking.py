@@ -21,13 +21,16 @@ from revisit.observers.grid_descriptors import (
     CELL,
     FAINTEST,
     CellView,
+    OwnColours,
     Probe,
     Whitening,
     Window,
     cut_window_of_cells,
     describe_cells,
+    figure_and_inside_masks,
     similarity_maps,
     sums_over_halves,
+    target_silhouette,
     window_corner,
 )
 from revisit.observers.pictures import (
@@ -40,7 +43,6 @@ from revisit.observers.pictures import (
     vector_lengths,
 )
 from revisit.observers.rows import evidence_arrays_of_rows
-from revisit.observers.target_silhouette import OwnColours, figure_and_inside_masks, target_silhouette
 
 LONG_SIDE = 416  # half of 832, a common width; finer pictures cost much and add nothing for targets of this size
 SETTLES = 0.5  # seconds at the start, and after a return, in which every frame is searched
