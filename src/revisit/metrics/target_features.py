@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.answers import cache_for_last_record
-from revisit.metrics.rows import true_runs
+from revisit.metrics.rows import linear_ramp, true_runs
 
 IN_DOUBT = 0.1  # seconds more than hiding or returning takes at least: presence is averaged over so long
 SOON_AFTER = 0.15  # above the lowest presence: the first frame that low is when the target was lost
@@ -45,11 +45,6 @@ def window_means(values: np.ndarray, window: int) -> np.ndarray:
     high = np.clip(low + window, None, len(values))
     low = np.clip(high - window, 0, None)
     return np.asarray((sums[high] - sums[low]) / np.maximum(high - low, 1))
-
-
-def linear_ramp(values: np.ndarray | float, low: float, high: float) -> np.ndarray:
-    """0 up to `low`, 1 from `high` on, and evenly more in between."""
-    return np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0.0, 1.0)
 
 
 @cache_for_last_record  # asked for every threshold that is tried
