@@ -34,7 +34,7 @@ def scan(
     from revisit.core import UsageError
     from revisit.core.text import count_and_noun, join_names
     from revisit.suites.clips import read_target_boxes
-    from revisit.suites.folder.scan import scan_folder
+    from revisit.suites.folder.read import scan_folder
 
     boxes = read_target_boxes(targets) if targets else None
     entries = list(
