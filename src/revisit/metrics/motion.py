@@ -27,14 +27,6 @@ def step_seconds(flow: FlowStats) -> np.ndarray:
     return np.where(good, seconds, np.median(seconds[good]) if good.any() else 1 / 24)
 
 
-def frame_edge_speed(flow: FlowStats) -> np.ndarray:
-    """Speed of the frame's edge under the global motion, widths per second."""
-    shift = np.hypot(flow.shift[:, 0], flow.shift[:, 1])
-    return np.asarray(
-        (shift + 0.5 * np.abs(np.expm1(flow.log_scale)) + 0.5 * np.abs(flow.rotation)) / step_seconds(flow)
-    )
-
-
 def camera_excursion(flow: FlowStats) -> np.ndarray:
     """How far the accumulated global motion has carried the frame's edge after each step, in widths."""
     shift = np.cumsum(flow.shift, axis=0)
@@ -87,7 +79,9 @@ def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Uns
     """Share of the clip's time in which the global motion is slower than `still` widths per second."""
     if not len(flow.index):
         return Unscored(TOO_SHORT)
-    seconds, speed = step_seconds(flow), frame_edge_speed(flow)
+    seconds, shift = step_seconds(flow), np.hypot(flow.shift[:, 0], flow.shift[:, 1])
+    # of the frame's edge, widths per second
+    speed = (shift + 0.5 * np.abs(np.expm1(flow.log_scale)) + 0.5 * np.abs(flow.rotation)) / seconds
     share = float(seconds[speed < still].sum() / seconds.sum())
     units = Series(frame=flow.index, value=(speed < still).astype(float), speed=speed)
     return Score(share, units=units, facts={"excursion": float(camera_excursion(flow).max())})

@@ -13,10 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
-from revisit.core import RevisitError
 from revisit.core.grouping import group_items
 from revisit.suites.folder.clip_paths import ClipPath, Words
-from revisit.suites.folder.first_frames import ALIKE, BLANK, CLEAR, load_small_first_frame, mean_picture_difference
+from revisit.suites.folder.first_frames import ALIKE, CLEAR, load_telling_first_frames, mean_picture_difference
 from revisit.suites.folder.layout import split_stems_into_grid
 from revisit.suites.folder.path_words import are_checkpoint_numbers, is_checkpoint_word, mostly_model_names
 
@@ -158,11 +157,7 @@ def _are_same_picture(one: np.ndarray, other: np.ndarray) -> bool:
 def _usable_first_pictures(group: Sequence[NumberedClip]) -> list[np.ndarray]:
     """First pictures of some clips of a group; none where one cannot be read, or shows nothing."""
     chosen = [group[0], group[len(group) // 2], group[-1]] if len(group) > MOST_MEMBERS else group
-    try:
-        pictures = [load_small_first_frame(one.clip.path) for one in chosen]
-    except (RevisitError, OSError):
-        return []
-    return pictures if min(float(picture.std()) for picture in pictures) >= BLANK else []
+    return load_telling_first_frames(one.clip.path for one in chosen)
 
 
 def _differ_more_between_than_within_groups(pictures: Mapping[str, list[list[np.ndarray]]]) -> bool:
