@@ -255,15 +255,13 @@ def target_return(
         "guess": reading.label,
         "probabilities": {name: round(value, 3) for name, value in reading.probabilities.items()},
     }
-    units = Series(
-        frame=reading.index, value=reading.value, similarity=reading.similarity, hidden=away, says=reading.says
-    )
     if looks is not None and reading.by != LAYOUT:
         facts |= {"looked_at": len(looks.index), "views": looks.views}
         further = dict(zip(("x0", "y0", "x1", "y1"), looks.box.T, strict=True))
     else:
         further = {"inside": track.inside}
-    return _target_verdict(reading, facts, Series(**units.columns, **further))
+    columns = {"value": reading.value, "similarity": reading.similarity, "hidden": away, "says": reading.says}
+    return _target_verdict(reading, facts, Series(frame=reading.index, **columns, **further))
 
 
 def _target_verdict(reading: TargetReading, facts: dict[str, object], units: Series) -> GateResult:

@@ -256,17 +256,24 @@ def figure_and_inside_masks(
         Rows and columns of the box, and of the window around it.
     """
     looks = white[..., LOOKS]
-    beside = window_cells_inside_picture(white.shape[:2], centre, *outer)
-    top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
-    beside[top : top + inner[0], left : left + inner[1]] = False
-    around = cut_window_of_cells(looks, centre, *outer)[beside]
+    around = cut_window_of_cells(looks, centre, *outer)[cells_around_box(white.shape, centre, inner, outer)]
     if len(around) < LEAST_AROUND:
         return None
     box = cut_window_of_cells(looks, centre, *inner)
     usual = median(mean_distances_to_nearest(around, around, 1))
     distance = mean_distances_to_nearest(box.reshape(-1, around.shape[1]), around, 0).reshape(inner)
     figure = ((distance / max(usual, 1e-6) - BACKGROUND) / (FIGURE - BACKGROUND)).clip(0, 1)
-    return figure.astype(np.float32), window_cells_inside_picture(white.shape[:2], centre, *inner)
+    return figure.astype(np.float32), window_cells_inside_picture(white.shape, centre, *inner)
+
+
+def cells_around_box(
+    shape: tuple[int, ...], centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]
+) -> np.ndarray:
+    """(rows, columns) which cells of the outer window lie in a picture of so many cells, and not in the box within."""
+    beside = window_cells_inside_picture(shape, centre, *outer)
+    top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
+    beside[top : top + inner[0], left : left + inner[1]] = False
+    return beside
 
 
 def window_cells_inside_picture(shape: tuple[int, ...], centre: np.ndarray, rows: int, columns: int) -> np.ndarray:

@@ -25,6 +25,7 @@ from revisit.observers.grid_descriptors import (
     Probe,
     Whitening,
     Window,
+    cells_around_box,
     cut_window_of_cells,
     describe_cells,
     figure_and_inside_masks,
@@ -341,7 +342,8 @@ class TargetSearch:
         self.looks = [Probe(piece, self.window)]
         self.common = self._best_similarity_away_from(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
-        self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), self.ring)
+        around = Window(cells_around_box(at_first.white.shape, centre, (rows, columns), self.ring))
+        self.surroundings = Probe(cut_window_of_cells(at_first.white, centre, *self.ring), around)
         self.figure = target_silhouette(at_first.white, centre, (rows, columns), self.ring)
         self.own_colours = OwnColours(self.figure)
         self.colours: list[tuple[np.ndarray, np.ndarray]] = []  # of each look, with their shares
@@ -528,14 +530,6 @@ def highest_value_and_place(maps: list[np.ndarray]) -> tuple[float, int, tuple[i
     """The highest value of all maps, its map, and its row and column there."""
     value, level, at = max((float(m.max()), k, int(m.argmax())) for k, m in enumerate(maps))
     return value, level, divmod(at, maps[level].shape[1])
-
-
-def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> Probe:
-    """What is around the target, the target left out and nothing beyond the frame."""
-    weight = cut_window_of_cells(np.ones((*white.shape[:2], 1), np.float32), centre, *outer)[..., 0]
-    top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
-    weight[top : top + inner[0], left : left + inner[1]] = 0
-    return Probe(cut_window_of_cells(white, centre, *outer), Window(weight))
 
 
 def lab_colours_in_box(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
