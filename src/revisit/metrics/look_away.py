@@ -19,12 +19,12 @@ from functools import partial
 
 import numpy as np
 
-from revisit.core import Case, GateResult, Unscored, UsageError, derived, gate
+from revisit.core import Case, GateResult, Unscored, derived, gate
 from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import FlowStats
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
-from revisit.geometry.camera_script import parse_script
 from revisit.metrics import view_gate
+from revisit.metrics.camera import CameraRequest, camera_request_of_case
 from revisit.metrics.margins import UNSURE, add_margin_confidence
 from revisit.metrics.motion import camera_moved
 
@@ -41,10 +41,8 @@ def scene_cause_of_hiding(case: Case) -> str:
     noted = str(case.annotations.get("hidden_by") or "").strip()
     if noted:
         return "" if noted.lower() == CAMERA else noted
-    try:
-        steps = parse_script(case.camera) if case.camera else ()
-    except UsageError:
-        return ""
+    request = camera_request_of_case(case)
+    steps = request.steps if isinstance(request, CameraRequest) else ()
     moves = {move.kind for step in steps for move in step.moves}
     return next((kind for kind in IN_SCENE_MOVES if kind in moves), "")
 
