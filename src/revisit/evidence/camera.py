@@ -61,10 +61,7 @@ class PoseTrack:
 
 @evidence(id="true_pose_track")
 @dataclass(frozen=True)
-class TruePoseTrack:
+class TruePoseTrack(PoseTrack):
     """Where the camera should have been: as PoseTrack, with the frame numbers of its own file."""
 
-    frame: Annotated[Array, "N"]
     c2w: Annotated[Array, "N, 4, 4; finite"]
-    metres: bool
-    source: str
