@@ -244,7 +244,7 @@ def target_return(
         return GateResult("unsure", UNSURE, reason, {"judgeable": False, "sentence": reason})
     reading = read_target_outcome(sight, hidden_for, back_for)
     away, back = reading.away, frames_after_return(reading.away)
-    facts = {
+    facts: dict[str, object] = {
         "hidden_seconds": round(float(away.sum() * target_features.median_frame_seconds(reading.seconds, 0.0)), 3),
         "first_hidden_frame": int(reading.index[away.argmax()]) if away.any() else None,
         "first_return_frame": int(reading.index[back.argmax()]) if back.any() else None,

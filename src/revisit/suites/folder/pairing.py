@@ -100,7 +100,8 @@ def _model_level_of_scenes(truths: Mapping[Words, TruthPath]) -> int | None:
     """
     depth = min(map(len, truths))
     for level in range(depth if depth > 1 else 0):
-        groups = group_items(truths, lambda scene, k=level: (*scene[:k], "", *scene[k + 1 :]))  # by their other words
+        other_words = {scene: (*scene[:level], "", *scene[level + 1 :]) for scene in truths}
+        groups = group_items(truths, other_words.__getitem__)
         pairs = [pair for scenes in groups.values() for pair in pairwise(scenes)]
         if len(groups) == 1 < len(truths) or (level and not pairs):
             continue  # only this word tells scenes apart, or nothing says that it does not
