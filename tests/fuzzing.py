@@ -380,7 +380,7 @@ def _runs(folder: Path) -> Iterator[Reader]:
 def _settings(folder: Path) -> Iterator[Reader]:
     from revisit.control.generation import read_generation_records
     from revisit.control.generators import load_generators
-    from revisit.evidence.answers import BankQuestion as BankQuestion
+    from revisit.evidence.judged import BankQuestion as BankQuestion
     from revisit.judges.calibration import load_judge_labels as judged_labels
     from revisit.labels.formats import label_studio_tasks, mbench_rows, wrbench_rows
     from revisit.labels.formats import read_foreign_labels as read_shape

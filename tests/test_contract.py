@@ -38,7 +38,7 @@ from revisit.engine.cache import MemoryCache
 from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.score import CaseScorer, ScoringInput, to_json_value
-from revisit.evidence.poses import TruePoseTrack
+from revisit.evidence.camera import TruePoseTrack
 from tests.whole_clip import COUNT, case, everything, yaw_path
 
 Answer = Score | Unscored | GateResult

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ANY_SET, OBSERVERS, Case, Clip, Frame, Target, evidence_id
-from revisit.evidence.answers import JudgeAnswers
 from revisit.evidence.appearance import AestheticQuality, ImagingQuality, IntegrityTokens, NetworkPatches
-from revisit.evidence.fidelity import PerceptualDistance
+from revisit.evidence.camera import PoseTrack, TruePoseTrack
+from revisit.evidence.judged import JudgeAnswers
 from revisit.evidence.motion import ShotChanges, VideoFeatures
-from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.reference import PerceptualDistance
 from revisit.evidence.target import ObjectFeatures, ObjectMasks, TargetLooks
 from revisit.suites.folder.evidence import MemoryAnswers
 from revisit.suites.mbench.evidence import (

@@ -39,8 +39,7 @@ from revisit.audit.labelled import read_labelled_clips
 from revisit.core import OBSERVERS, digest
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.target import TargetLooks, TargetObservations, TargetTrack
-from revisit.metrics.target_gate import reason_target_is_unjudgeable
-from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features_and_rule_verdict
+from revisit.metrics.target_return import LAYOUT, LOOKS, clip_features_and_rule_verdict, reason_target_is_unjudgeable
 from revisit.results.record_files import write_json
 
 KINDS = {"lite.target": TargetTrack, "small.looks": TargetLooks}

@@ -29,7 +29,7 @@ import numpy as np
 
 import revisit
 from revisit.core import GATES, OBSERVERS, UsageError, digest
-from revisit.metrics.target_probability import (
+from revisit.metrics.target_return import (
     LABELS,
     LAYOUT,
     LOOKS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import Batch, evidence, observer
-from revisit.evidence.fidelity import PerceptualDistance
+from revisit.evidence.reference import PerceptualDistance
 from revisit.observers.fidelity import bring_pair_to_one_size, quick_size_on_gpu
 
 

@@ -31,7 +31,7 @@ from target_fit import (
 
 import revisit
 from revisit.core import GATES, OBSERVERS, UsageError, digest
-from revisit.metrics.target_probability import (
+from revisit.metrics.target_return import (
     LAYOUT,
     LOOKS,
     clip_features_and_rule_verdict,

@@ -8,8 +8,7 @@ import pytest
 
 from revisit.core import MediaError, from_arrays, to_arrays
 from revisit.evidence.frames import FrameFacts, Thumbnails
-from revisit.observers.frames import frame_facts, thumbnails
-from revisit.observers.judge_frames import judge_frames
+from revisit.observers.frames import frame_facts, judge_frames, thumbnails
 from tests.looking import as_frames, look, wall, window
 
 

@@ -322,7 +322,7 @@ def test_only_importers_name_an_artifact():
 
 
 def test_poses_and_actions_are_imported(tmp_path):
-    from revisit.observers.imports.poses import import_poses
+    from revisit.observers.imports import import_poses
     from revisit.suites.mind.imports import read_action_track
 
     save_npz(tmp_path / "poses.npz", {"poses": np.tile(np.eye(4), (3, 1, 1))})

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored, UsageError
-from revisit.evidence.answers import UNANSWERED, case_questions
-from revisit.evidence.judged import PASSED
+from revisit.evidence.judged import PASSED, UNANSWERED, case_questions
 from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.budget import Budget, JudgeLimit, TokenPrice, estimate_call_usage
 from revisit.judges.canary import append_colour_card, canary_questions, card_colour_and_decoy, passed_or_canary_fault

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, InvalidEvidence, Score, Unscored
-from revisit.evidence.camera import CameraPath
-from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.camera import CameraPath, PoseTrack, TruePoseTrack
 from revisit.geometry.rotations import rotation_from_axis_angle, rotation_from_yaw_pitch
 from revisit.metrics import camera
 

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, InvalidEvidence, Metric, Score, Unscored, UsageError
-from revisit.evidence.camera import CameraPath, ObservedCamera
+from revisit.evidence.camera import CameraPath, ObservedCamera, PoseTrack
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.poses import PoseTrack
 from revisit.geometry.camera_script import camera_path_of_length, parse_script
-from revisit.metrics.observed_camera import derive_observed_camera
-from revisit.metrics.requested_camera import derive_requested_camera
+from revisit.metrics.camera import derive_observed_camera, derive_requested_camera
 from revisit.suites.wrbench.metrics import camera
 from revisit.suites.wrbench.metrics.camera import static_hold_score
 

@@ -12,7 +12,7 @@ import pytest
 
 from revisit.core import DERIVED, METRICS, Case, Clip, InvalidEvidence, Score, Target, Unscored, evidence_id
 from revisit.evidence.frames import CasePhases
-from revisit.evidence.reference_alignment import Departures
+from revisit.evidence.reference import Departures
 from revisit.metrics.appearance_difference import cut_away, unsteady_light
 from revisit.metrics.overlay import (
     connected_parts,
@@ -326,7 +326,7 @@ def test_numbers_agree_with_other_implementations():
     moved[:2, :2] = linear
     moved[:2, 2] = np.array([0.5, 0.5]) - linear @ [0.5, 0.5] + [0.08, -0.02]
     expected = [0.08, -0.02 * aspect, 0.5 * np.log(zoom), 0.5 * angle]
-    assert warps_to_motion_vectors(moved[None], aspect)[0] == pytest.approx(expected, abs=1e-6)
+    assert warps_to_motion_vectors(moved[None], (320, 180))[0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_blobs_are_the_connected_parts_of_a_mask():

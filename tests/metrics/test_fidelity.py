@@ -20,8 +20,8 @@ from revisit.core import (
     import_registering_modules,
     to_arrays,
 )
-from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 from revisit.evidence.frames import CasePhases
+from revisit.evidence.reference import SSIM_FAMILIES, FrameFidelity
 from revisit.metrics.fidelity import NO_FRAMES, psnr, psnr_per_frame, psnr_returned, split_by_phase, ssim, ssim_returned
 from revisit.observers.fidelity import frame_fidelity, resize_to_cover_and_crop
 from revisit.observers.fidelity import mean_ssim as similarity

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored
-from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
+from revisit.evidence.reference import PairedViews
 from revisit.metrics.outcome import best_shift, event_outcome
 from revisit.metrics.overlay import box_blur, row_medians
 from revisit.observers.fidelity import paired_views

@@ -10,8 +10,13 @@ import pytest
 
 from revisit.core import GateResult, InvalidEvidence, Score, Target, Unscored, from_arrays, to_arrays
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
-from revisit.metrics.target_gate import gather_target_observations, target_phases, target_return
-from revisit.metrics.target_return import target_identity, target_reappearance
+from revisit.metrics.target_return import (
+    gather_target_observations,
+    target_identity,
+    target_phases,
+    target_reappearance,
+    target_return,
+)
 from revisit.observers.grid_descriptors import (
     FAINTEST,
     CellView,

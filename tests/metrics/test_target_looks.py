@@ -9,8 +9,7 @@ import pytest
 
 from revisit.core import GateResult, InvalidEvidence
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks
-from revisit.metrics.target_gate import gather_target_observations, target_phases, target_return
-from revisit.metrics.target_probability import target_models
+from revisit.metrics.target_return import gather_target_observations, target_models, target_phases, target_return
 from revisit.observers.target_presence import (
     WindowSearch,
     frame_numbers_to_look_at,
@@ -79,7 +78,7 @@ def test_a_fainter_return_is_less_probable_and_one_that_is_unlike_from_close_by(
 def test_what_is_not_probable_enough_is_not_decided(monkeypatch):
     looks = levels((10, *THERE), (10, *GONE), (10, *THERE))
     models = {name: {**model, "decided": 1.0} for name, model in target_models().items()}
-    monkeypatch.setattr("revisit.metrics.target_probability.target_models", lambda: models)
+    monkeypatch.setattr("revisit.metrics.target_return.target_models", lambda: models)
     verdict = asked(looks)
     assert verdict.state == "unsure" and verdict.label == "cannot tell" and not verdict.facts["judgeable"]
     assert verdict.facts["guess"] == "hidden, returned" and "probably hidden, returned" in verdict.reason

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import revisit
-from revisit.evidence.fidelity import PairedViews
+from revisit.evidence.reference import PairedViews
 from revisit.evidence.target import TargetTrack
-from revisit.metrics.target_gate import (
+from revisit.metrics.target_return import (
     ABSENT,
     best_box_correlation,
     gather_target_observations,

@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 from revisit.core import OBSERVERS, InvalidEvidence, MissingPrerequisite, Score, Unscored
-from revisit.evidence.fidelity import PerceptualDistance
 from revisit.evidence.frames import CasePhases
+from revisit.evidence.reference import PerceptualDistance
 from revisit.metrics.fidelity import NO_FRAMES, lpips, lpips_returned
 from revisit.observers.sets import load_roles
 from revisit.weights import file, folder, tensors, why_missing

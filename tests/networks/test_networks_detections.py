@@ -17,8 +17,7 @@ torch = pytest.importorskip("torch", reason="needs torch")
 transformers = later("transformers", reason="needs transformers")
 
 from revisit.networks import grounding_dino, hub, runtime, sam2, sam3  # noqa: E402
-from revisit.observers.masks import target_masks_by_sam2  # noqa: E402
-from revisit.observers.object_features import object_features_by_dino  # noqa: E402
+from revisit.observers.masks import object_features_by_dino, target_masks_by_sam2  # noqa: E402
 from revisit.suites.memobench.observers import detections as asking  # noqa: E402
 
 

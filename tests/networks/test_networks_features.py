@@ -33,7 +33,7 @@ from revisit.networks.efficientnet_lite import (  # noqa: E402
     unit_patch_and_picture_descriptors,
 )
 from revisit.observers.frames import frame_facts  # noqa: E402
-from revisit.observers.object_features import cut_square_on_grey, is_whole_view, unit_object_descriptors  # noqa: E402
+from revisit.observers.masks import cut_square_on_grey, is_whole_view, unit_object_descriptors  # noqa: E402
 from revisit.suites.mbench.evidence import GramDistances  # noqa: E402
 from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
 from revisit.suites.memobench.metrics.identity import best_patch_similarity  # noqa: E402

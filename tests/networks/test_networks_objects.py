@@ -20,7 +20,7 @@ from revisit.worlds.state import TARGET
 pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from revisit.networks import runtime
-from revisit.observers.object_features import object_features_by_efficientnet
+from revisit.observers.masks import object_features_by_efficientnet
 
 SIZE = (240, 416)
 FRAMES = 13

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.observers.target_silhouette import OwnColours, soft_colour_histogram
+from revisit.observers.grid_descriptors import OwnColours, soft_colour_histogram
 from revisit.observers.target_tracking import (
     TargetSearch,
     is_in_silhouette,

@@ -12,7 +12,7 @@ import pytest
 
 from revisit.core import SUITES, UsageError
 from revisit.engine.request import Request, idle_judge_warning
-from revisit.evidence.answers import bank_digest
+from revisit.evidence.judged import bank_digest
 from revisit.judges.banks import bank_questions_from_rows
 from revisit.suites.folder.questions import QUESTIONS, read_own_questions
 from revisit.suites.wrbench.questions import PROBES

@@ -12,8 +12,7 @@ from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.engine.dataset_cases import select_stratified_cases
 from revisit.engine.request import Request
 from revisit.media import encode_mp4
-from revisit.suites.folder.read import read
-from revisit.suites.folder.scan import scan_folder
+from revisit.suites.folder.read import read, scan_folder
 
 
 def write_manifest(folder, *entries):

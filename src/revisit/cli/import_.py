@@ -34,7 +34,7 @@ def scan(
     from revisit.core import UsageError
     from revisit.core.text import count_and_noun, join_names
     from revisit.suites.clips import read_target_boxes
-    from revisit.suites.folder.scan import scan_folder
+    from revisit.suites.folder.read import scan_folder
 
     boxes = read_target_boxes(targets) if targets else None
     entries = list(
@@ -74,7 +74,7 @@ def poses(
     """Write poses and depth as the npz that geometry metrics read. Depth in half floats, no pictures."""
     from revisit.core import UsageError
     from revisit.core.text import parse_width_and_height
-    from revisit.observers.geometry_convert import convert_geometry_file
+    from revisit.observers.geometry_file import convert_geometry_file
 
     if out.exists() and not force:
         raise UsageError(f"{out} exists; pass --force to overwrite it, or choose another file with --out")

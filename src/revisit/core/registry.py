@@ -25,11 +25,7 @@ ENTRY_POINT_GROUP = "revisit.plugins"
 
 # The rooms whose modules register something when they are imported. None of them imports OpenCV,
 # PyAV or torch at the top of a module, so that listing what exists stays fast.
-ROOMS = (
-    "revisit.observers",
-    "revisit.observers.imports",
-    "revisit.metrics",
-)
+ROOMS = ("revisit.observers", "revisit.metrics")
 BENCHMARKS = "revisit.suites"
 PARTS = ("evidence", "observers", "metrics", "questions", "imports", "suite")
 

@@ -14,15 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from revisit.evidence.answers import *
     from revisit.evidence.appearance import *
     from revisit.evidence.camera import *
-    from revisit.evidence.fidelity import *
     from revisit.evidence.frames import *
     from revisit.evidence.judged import *
     from revisit.evidence.motion import *
-    from revisit.evidence.poses import *
-    from revisit.evidence.reference_alignment import *
+    from revisit.evidence.reference import *
     from revisit.evidence.target import *
     from revisit.evidence.views import *
 

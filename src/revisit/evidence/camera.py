@@ -1,4 +1,4 @@
-"""Camera: how the camera turned and moved, as far as the video shows it."""
+"""Camera: how it turned and moved as the video shows it, as files and pose networks say, and as it should have."""
 
 from __future__ import annotations
 
@@ -46,3 +46,22 @@ class RequestedCamera:
     kind: str  # yaw | sideways | static | other
     frames: tuple[int, ...]  # how many frames the request itself may be said to have
     written: Annotated[Array | None, "M, 4, 4"] = None  # the target as another tool wrote it, with that tool's gain
+
+
+@evidence(id="pose_track")
+@dataclass(frozen=True)
+class PoseTrack:
+    """Where the camera of a clip was, frame by frame. OpenCV camera-to-world: x right, y down, z ahead."""
+
+    frame: Annotated[Array, "N"]  # frame numbers in the clip
+    c2w: Annotated[Array, "N, 4, 4"]
+    metres: bool  # whether lengths are metres; otherwise their unit is the file's own
+    source: str  # who made it, where the file says so; else its format, such as colmap or vipe
+
+
+@evidence(id="true_pose_track")
+@dataclass(frozen=True)
+class TruePoseTrack(PoseTrack):
+    """Where the camera should have been: as PoseTrack, with the frame numbers of its own file."""
+
+    c2w: Annotated[Array, "N, 4, 4; finite"]

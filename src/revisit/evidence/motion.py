@@ -7,9 +7,8 @@ from typing import Annotated
 
 from revisit.core import Array, evidence
 
-RESTS_AS_ASKED = (
-    "rests as asked"  # what the gate on the camera's motion calls a camera that was asked to rest, and does
-)
+# What the gate on the camera's motion calls a camera that was asked to rest, and does.
+RESTS_AS_ASKED = "rests as asked"
 
 
 @evidence(id="flow_stats")

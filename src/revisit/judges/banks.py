@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from revisit.core.text import read_package_yaml
-from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, JudgeAnswers, bank_digest
+from revisit.evidence.judged import NO, UNANSWERED, YES, BankQuestion, JudgeAnswers, bank_digest
 from revisit.judges.protocol import JudgeAnswer
 from revisit.judges.questions import Question
 

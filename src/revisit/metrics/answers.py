@@ -45,7 +45,14 @@ def cache_recent_results(most: int) -> Callable[[Function], Function]:
 
         @wraps(function)
         def cached_answer(*arguments: Any) -> Any:
-            key = _digest_of_values(arguments)
+            digest = blake2b()
+            for value in arguments:
+                if isinstance(value, np.ndarray):
+                    digest.update(f"{value.dtype} {value.shape}".encode())
+                    digest.update(np.ascontiguousarray(value).data)
+                else:
+                    digest.update(repr(value).encode())
+            key = digest.digest()
             if key not in answers:
                 result = function(*arguments)
                 while len(answers) >= most:
@@ -57,15 +64,3 @@ def cache_recent_results(most: int) -> Callable[[Function], Function]:
         return cached_answer  # type: ignore[return-value]
 
     return decorate
-
-
-def _digest_of_values(values: tuple[Any, ...]) -> bytes:
-    """What tells arrays and plain values from others."""
-    digest = blake2b()
-    for value in values:
-        if isinstance(value, np.ndarray):
-            digest.update(f"{value.dtype} {value.shape}".encode())
-            digest.update(np.ascontiguousarray(value).data)
-        else:
-            digest.update(repr(value).encode())
-    return digest.digest()

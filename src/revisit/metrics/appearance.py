@@ -15,7 +15,7 @@ import numpy as np
 from revisit.core import NoScore, Reason, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.views import ReturnPairs
-from revisit.metrics.frame_index import nearest_rows
+from revisit.metrics.rows import nearest_rows
 
 NO_RETURN = Reason("no_return", "no frame shows an earlier view again")
 

@@ -14,7 +14,7 @@ import numpy as np
 from revisit.core import Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
-from revisit.evidence.reference_alignment import AppearanceDifference, Departures
+from revisit.evidence.reference import AppearanceDifference, Departures
 from revisit.metrics import overlay
 from revisit.metrics.cuts import find_cut_rows
 

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
-from revisit.evidence.reference_alignment import CameraPaths, Departures
+from revisit.evidence.reference import CameraPaths, Departures
 from revisit.metrics import overlay
 
 FAMILY = "camera_departure"  # the group of these metrics, by which users name it
@@ -37,13 +37,12 @@ def camera_paths_along_main_axis(departures: Departures) -> CameraPaths | Unscor
     n = len(departures.index)
     if n < 4:
         return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
-    aspect = departures.size[1] / departures.size[0]
     paths = overlay.camera_paths_from_steps(departures)
     if paths is None:
         side = "reference" if (departures.reference_step_share <= 0).mean() > overlay.MOST_GAPS else "clip"
         return Unscored("not_followed", f"the camera of the {side} cannot be tracked (too little texture, or cuts)")
     path, truth = paths
-    offset = overlay.warps_to_motion_vectors(departures.offset, aspect)
+    offset = overlay.warps_to_motion_vectors(departures.offset, departures.size)
     near = np.hypot(offset[:, 0], offset[:, 1]) < NEAR
     direct = overlay.trusted_registrations(departures) & (departures.offset_share >= SURE) & near
     if direct.any():

@@ -18,12 +18,6 @@ STRIDE = 0.2  # seconds between the moments whose turns are added
 NOTICEABLE = 3.0  # degrees: smaller turns have no named direction
 
 
-def validate_rotations(path: CameraPath) -> None:
-    """Raise InvalidEvidence unless all rotations are proper ones."""
-    if not np.allclose(path.rotation @ np.swapaxes(path.rotation, 1, 2), np.eye(3), atol=1e-4):
-        raise InvalidEvidence("camera_path.rotation must hold rotation matrices: orthonormal, camera to world")
-
-
 @metric(
     id="camera_path", version=2, title="Camera turning", unit="degrees", range=(0, None), higher_is_better=None,
     needs=(CameraPath,), suites=("folder",),
@@ -36,7 +30,8 @@ def camera_path(path: CameraPath) -> Score | Unscored:
     Facts: the largest angle from the first view and when it is reached, the angle at the end, where the camera
     pointed at that largest angle (right, left, up, down), and how much of it could be tracked.
     """
-    validate_rotations(path)
+    if not np.allclose(path.rotation @ np.swapaxes(path.rotation, 1, 2), np.eye(3), atol=1e-4):
+        raise InvalidEvidence("camera_path.rotation must hold rotation matrices: orthonormal, camera to world")
     if len(path.index) < 2:
         return Unscored("too_short", f"a path needs at least two frames; there are {len(path.index)}")
     reliable = float(path.reliable.mean())

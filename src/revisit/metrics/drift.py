@@ -14,7 +14,7 @@ from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.appearance import style_names_and_logs
-from revisit.metrics.frame_index import nearest_rows
+from revisit.metrics.rows import nearest_rows
 
 NOTICED = 10.0  # CIELAB units: a change of light or colour that is noticed, and counts as one
 LEAST_STRETCHES = 4

@@ -32,7 +32,7 @@ from revisit.evidence.views import ViewRelations
 from revisit.metrics.answers import cache_for_last_record
 from revisit.metrics.appearance import style_names_and_logs
 from revisit.metrics.drift import NOTICED
-from revisit.metrics.frame_index import nearest_rows
+from revisit.metrics.rows import nearest_rows
 
 FAMILY = "drift"
 FIRST = 3  # sampled frames that stand for the beginning

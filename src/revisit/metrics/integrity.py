@@ -17,19 +17,7 @@ import numpy as np
 from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric, per_second
 from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.frame_index import nearest_rows
-from revisit.metrics.vectors import unit_vectors
-
-
-def validate_unit_vectors(features: PatchFeatures) -> None:
-    """Raise InvalidEvidence unless descriptors are unit vectors."""
-    for name in ("tokens", "whole"):
-        lengths = np.linalg.norm(np.asarray(getattr(features, name), dtype=np.float32), axis=-1)
-        if lengths.size and np.abs(lengths - 1).max() > 0.02:
-            raise InvalidEvidence(
-                f"PatchFeatures.{name} must be unit vectors; lengths range from {lengths.min():.3g} to "
-                f"{lengths.max():.3g}. Divide each by its length"
-            )
+from revisit.metrics.rows import nearest_rows, unit_vectors
 
 
 def best_patch_cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -49,7 +37,13 @@ def visual_integrity(
     features: PatchFeatures, facts: FrameFacts, *, rate: float = 3.0, at_most: int = 24, percentile: float = 20.0
 ) -> Score | Unscored:
     """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
-    validate_unit_vectors(features)
+    for name, vectors in (("tokens", features.tokens), ("whole", features.whole)):
+        lengths = np.linalg.norm(np.asarray(vectors, dtype=np.float32), axis=-1)
+        if lengths.size and np.abs(lengths - 1).max() > 0.02:
+            raise InvalidEvidence(
+                f"PatchFeatures.{name} must be unit vectors; lengths range from {lengths.min():.3g} to "
+                f"{lengths.max():.3g}. Divide each by its length"
+            )
     if len(features.index) < 2:
         return Unscored("too_short", "at least two frames are needed for a comparison")
     frames = frames_at_rate(features.index, facts.fps, rate, at_most)
@@ -90,7 +84,10 @@ def wr_integrity(
     patches: IntegrityTokens, facts: FrameFacts, *, rate: float = 3.0, at_most: int = 24, percentile: float = 20.0
 ) -> Score | Unscored:
     """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
-    validate_tokens(patches)
+    if patches.valid.dtype != bool:
+        raise InvalidEvidence(f"IntegrityTokens.valid is {patches.valid.dtype}; each patch needs a boolean")
+    if not patches.valid.any(axis=1).all():
+        raise InvalidEvidence("IntegrityTokens.valid leaves no patch in some frame; each frame needs one that counts")
     if len(patches.index) < 2:
         return Unscored("too_short", "at least two frames are needed for a comparison")
     unit = partial(unit_vectors, dtype=np.float32)
@@ -105,11 +102,3 @@ def wr_integrity(
         "middle_of_the_frame_only": patches.cropped,
     }  # fmt: skip
     return replace(score, facts={**score.facts, **details})
-
-
-def validate_tokens(patches: IntegrityTokens) -> None:
-    """Raise InvalidEvidence unless every frame has patches that count."""
-    if patches.valid.dtype != bool:
-        raise InvalidEvidence(f"IntegrityTokens.valid is {patches.valid.dtype}; each patch needs a boolean")
-    if not patches.valid.any(axis=1).all():
-        raise InvalidEvidence("IntegrityTokens.valid leaves no patch in some frame; each frame needs one that counts")

@@ -7,6 +7,9 @@ script draws a screen or turns the light down, or its annotation `hidden_by` nam
 
 The cues are those of the view gate and the motion of the whole picture; where they do not agree the answer is
 "cannot tell".
+
+The phases of a clip, which say when the first view was hidden and when it was back, come with the case or are those
+that the view gate found.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ from functools import partial
 
 import numpy as np
 
-from revisit.core import Case, GateResult, UsageError, gate
+from revisit.core import Case, GateResult, Unscored, derived, gate
+from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import FlowStats
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
-from revisit.geometry.camera_script import parse_script
 from revisit.metrics import view_gate
+from revisit.metrics.camera import CameraRequest, camera_request_of_case
 from revisit.metrics.margins import UNSURE, add_margin_confidence
 from revisit.metrics.motion import camera_moved
 
@@ -37,10 +41,8 @@ def scene_cause_of_hiding(case: Case) -> str:
     noted = str(case.annotations.get("hidden_by") or "").strip()
     if noted:
         return "" if noted.lower() == CAMERA else noted
-    try:
-        steps = parse_script(case.camera) if case.camera else ()
-    except UsageError:
-        return ""
+    request = camera_request_of_case(case)
+    steps = request.steps if isinstance(request, CameraRequest) else ()
     moves = {move.kind for step in steps for move in step.moves}
     return next((kind for kind in IN_SCENE_MOVES if kind in moves), "")
 
@@ -128,3 +130,23 @@ def _target_place_left_frame(relations: ViewRelations, box: tuple[float, float, 
     inside = ((u >= 0) & (u <= 1) & (v >= 0) & (v <= 1)).mean(axis=1)
     out = np.isfinite(relations.lost[0]) & (inside <= most)
     return bool(view_gate.drop_uncertain_single_samples(out, relations.confidence[0] >= view_gate.SURE).any())
+
+
+@derived(makes=CasePhases, needs=(Case, FrameFacts), optional=(ViewPhases,), version=1)
+def case_phases(case: Case, frames: FrameFacts, views: ViewPhases | None) -> CasePhases | Unscored:
+    """The phases given with the case, or else those that the view gate found."""
+    if case.phases is not None:
+        hidden, returned = case.phases
+        if not len(frames.index):
+            return Unscored("too_short", "the clip has no frames")
+        if returned > frames.index[-1]:
+            return Unscored(
+                "mismatch", f"the return is given as frame {returned}, but the last frame is {frames.index[-1]}"
+            )
+        return CasePhases(hidden, returned, "given")
+    if views is None:
+        return Unscored("no_phases", "no phases were given, and the observer set has no observer that finds them")
+    away, back = np.flatnonzero(views.phase == view_gate.AWAY), np.flatnonzero(views.phase == view_gate.RETURNED)
+    if not len(away) or not len(back):
+        return Unscored("no_phases", "no phases were given, and the first view does not leave and return")
+    return CasePhases(int(views.index[away[0]]), int(views.index[back[0]]), "view gate")

@@ -14,7 +14,7 @@ import numpy as np
 from revisit.core import Case, GateResult, Reason, Score, Series, Unscored, gate, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
-from revisit.metrics.requested_camera import CameraRequest, camera_request_of_case
+from revisit.metrics.camera import CameraRequest, camera_request_of_case
 
 TOO_SHORT = Reason("too_short", "motion needs at least two frames")
 STILL_SPEED = 0.01  # widths per second: at this speed a view takes 25 s to leave by a quarter
@@ -25,14 +25,6 @@ def step_seconds(flow: FlowStats) -> np.ndarray:
     seconds = np.asarray(flow.seconds, dtype=float)
     good = seconds > 1e-6
     return np.where(good, seconds, np.median(seconds[good]) if good.any() else 1 / 24)
-
-
-def frame_edge_speed(flow: FlowStats) -> np.ndarray:
-    """Speed of the frame's edge under the global motion, widths per second."""
-    shift = np.hypot(flow.shift[:, 0], flow.shift[:, 1])
-    return np.asarray(
-        (shift + 0.5 * np.abs(np.expm1(flow.log_scale)) + 0.5 * np.abs(flow.rotation)) / step_seconds(flow)
-    )
 
 
 def camera_excursion(flow: FlowStats) -> np.ndarray:
@@ -87,7 +79,9 @@ def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Uns
     """Share of the clip's time in which the global motion is slower than `still` widths per second."""
     if not len(flow.index):
         return Unscored(TOO_SHORT)
-    seconds, speed = step_seconds(flow), frame_edge_speed(flow)
+    seconds, shift = step_seconds(flow), np.hypot(flow.shift[:, 0], flow.shift[:, 1])
+    # of the frame's edge, widths per second
+    speed = (shift + 0.5 * np.abs(np.expm1(flow.log_scale)) + 0.5 * np.abs(flow.rotation)) / seconds
     share = float(seconds[speed < still].sum() / seconds.sum())
     units = Series(frame=flow.index, value=(speed < still).astype(float), speed=speed)
     return Score(share, units=units, facts={"excursion": float(camera_excursion(flow).max())})
@@ -104,12 +98,6 @@ def flicker(frames: FrameFacts) -> Score | Unscored:
         return Unscored("too_short", f"flicker needs at least three frames; there are {len(frames.index)}")
     bend = 255 * np.abs(np.diff(np.asarray(frames.luma, dtype=float), n=2)) / 2
     return Score(float(bend.mean()), units=Series(frame=frames.index[1:-1], value=bend))
-
-
-def script_asks_for_rest(case: Case | None) -> bool:
-    """Whether the script of a case holds its camera still."""
-    request = None if case is None else camera_request_of_case(case)
-    return isinstance(request, CameraRequest) and request.kind == "static"
 
 
 @gate(id="camera_moved", version=2, title="Camera moves", needs=(FlowStats, Case))
@@ -131,10 +119,11 @@ def camera_moved(
     if texture < least_texture:
         seen = f"{texture:.1%} of the picture has it, {least_texture:.0%} is needed"
         return say("unsure", "cannot tell", f"too little texture to measure motion: {seen}")
-    if farthest < frozen and script_asks_for_rest(case):
-        asked = "the camera was asked to stay still and does"
-        return say("closed", RESTS_AS_ASKED, f"{asked}: the picture moves by at most {farthest:.1%} of its width")
     if farthest < frozen:
+        request = None if case is None else camera_request_of_case(case)
+        if isinstance(request, CameraRequest) and request.kind == "static":
+            asked = "the camera was asked to stay still and does"
+            return say("closed", RESTS_AS_ASKED, f"{asked}: the picture moves by at most {farthest:.1%} of its width")
         reason = f"frozen camera: the picture never moves by more than {farthest:.1%} of its width"
         return say("closed", "frozen camera", reason)
     if farthest < moved:

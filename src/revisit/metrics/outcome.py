@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import Reason, Score, Series, Unscored, metric
-from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
+from revisit.evidence.reference import PairedViews
 from revisit.metrics.answers import cache_recent_results
 from revisit.metrics.overlay import box_blur, channel_mean, rolled_values, row_medians
 

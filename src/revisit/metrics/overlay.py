@@ -16,7 +16,7 @@ import numpy as np
 
 from revisit.core import Case, Unscored, derived
 from revisit.evidence.frames import CasePhases
-from revisit.evidence.reference_alignment import Departures, Overlay
+from revisit.evidence.reference import Departures, Overlay
 from revisit.metrics.answers import cache_recent_results
 
 MOST_ROWS = 3  # returned frames that speak: enough for a median, few enough to be quick
@@ -211,8 +211,12 @@ def _highest_of_runs(label: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return np.repeat(highest, np.diff(starts, append=flat.size)).reshape(label.shape)
 
 
-def warps_to_motion_vectors(warps: np.ndarray, aspect: float) -> np.ndarray:
-    """(N, 4) shift of the centre in widths (x, y), half the log of the zoom, half the roll in radians."""
+def warps_to_motion_vectors(warps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """(N, 4) shift of the centre in widths (x, y), half the log of the zoom, half the roll in radians.
+
+    `size` is the width and height of the pictures.
+    """
+    aspect = size[1] / size[0]
     centre = warps @ np.array([0.5, 0.5, 1.0])
     at = centre[:, :2] / centre[:, 2:]
     # the linear part at the centre, with y in widths
@@ -237,9 +241,8 @@ def camera_paths_from_steps(departures: Departures) -> tuple[np.ndarray, np.ndar
     mine, true = departures.clip_step_share > 0, departures.reference_step_share > 0
     if (~mine).mean() > MOST_GAPS or (~true).mean() > MOST_GAPS:
         return None
-    aspect = departures.size[1] / departures.size[0]
-    path = accumulate_steps(warps_to_motion_vectors(departures.clip_step, aspect), mine)
-    return path, accumulate_steps(warps_to_motion_vectors(departures.reference_step, aspect), true)
+    path = accumulate_steps(warps_to_motion_vectors(departures.clip_step, departures.size), mine)
+    return path, accumulate_steps(warps_to_motion_vectors(departures.reference_step, departures.size), true)
 
 
 def trusted_registrations(departures: Departures) -> np.ndarray:
@@ -250,9 +253,8 @@ def trusted_registrations(departures: Departures) -> np.ndarray:
     paths = camera_paths_from_steps(departures)
     if paths is None:
         return np.asarray(departures.offset_share >= ALONE)
-    aspect = departures.size[1] / departures.size[0]
     expected = paths[1] - paths[0]
-    stray = np.linalg.norm((warps_to_motion_vectors(departures.offset, aspect) - expected)[:, :2], axis=1)
+    stray = np.linalg.norm((warps_to_motion_vectors(departures.offset, departures.size) - expected)[:, :2], axis=1)
     return np.asarray((departures.offset_share > 0) & (stray < STRAY + 0.25 * np.linalg.norm(expected[:, :2], axis=1)))
 
 

@@ -19,7 +19,7 @@ from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.appearance import PictureStatistics
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.pictures import is_black, is_flat
-from revisit.metrics.frame_index import nearest_rows
+from revisit.metrics.rows import linear_ramp, nearest_rows
 
 FAMILY = "drift"
 LEAST_FRAMES = 12
@@ -54,25 +54,14 @@ class Decay:
     @property
     def plainest_sign(self) -> np.ndarray:
         """The plainest of the signs, without single frames that stand out."""
-        return running_median(np.maximum.reduce([self.noise, self.sharpened, self.smeared]), 2)
-
-
-def scale_to_unit_interval(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
-    """Where values lie between two ends, of which either may be the larger, 0 to 1."""
-    low, high = ends
-    return np.asarray(np.clip((np.asarray(value, float) - low) / (high - low), 0.0, 1.0))
+        plainest = np.maximum.reduce([self.noise, self.sharpened, self.smeared])
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(plainest, 2, mode="edge"), 5)
+        return np.asarray(np.median(windows, axis=1))
 
 
 def multiple_of_middle(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
     """Values as multiples of the middle between two ends."""
     return np.asarray(value, float) / (sum(ends) / 2)
-
-
-def running_median(values: np.ndarray, reach: int) -> np.ndarray:
-    """Median of each value and its neighbours on both sides."""
-    padded = np.pad(values, reach, mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1)
-    return np.asarray(np.median(windows, axis=1))
 
 
 def measure_decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:
@@ -89,10 +78,10 @@ def measure_decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:
         (change_since_start(statistics.speckle), MORE_SPECKLE),
         (change_since_start(statistics.density), MORE_DENSITY),
     )
-    noise = np.minimum.reduce([scale_to_unit_interval(change, ends) for change, ends in changes])
+    noise = np.minimum.reduce([linear_ramp(change, *ends) for change, ends in changes])
     from_the_start = np.minimum(
-        scale_to_unit_interval(statistics.coherence, NO_DIRECTION),
-        scale_to_unit_interval(statistics.density, FULL_DENSITY),
+        linear_ramp(statistics.coherence, *NO_DIRECTION),
+        linear_ramp(statistics.density, *FULL_DENSITY),
     )
     same_view = thumbnail_correlation(statistics.thumbnail, first.stop // 2) >= SAME_VIEW
     light = change_since_start(np.log(statistics.light.reshape(n, -1) + LIGHT_FLOOR))
@@ -100,11 +89,11 @@ def measure_decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:
     low, high = np.quantile(change_since_start(statistics.detail.reshape(n, -1)), (0.2, 0.8), axis=1)
     gained, lost = low - np.maximum(brighter, 0), high - np.minimum(brighter, 0)
     steady = [
-        scale_to_unit_interval(np.array(rank_correlation_with_time(change, seconds, same_view)), STEADILY)
+        linear_ramp(np.array(rank_correlation_with_time(change, seconds, same_view)), *STEADILY)
         for change in (gained, -lost)
     ]
-    sharpened = scale_to_unit_interval(gained, SHARPENED) * same_view * steady[0]
-    smeared = scale_to_unit_interval(-lost, SMEARED) * same_view * steady[1]
+    sharpened = linear_ramp(gained, *SHARPENED) * same_view * steady[0]
+    smeared = linear_ramp(-lost, *SMEARED) * same_view * steady[1]
     margin = np.maximum.reduce(
         [
             np.minimum.reduce([multiple_of_middle(change, ends) for change, ends in changes]),

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
-from revisit.evidence.reference_alignment import Overlay, TargetFacts
+from revisit.evidence.reference import Overlay, TargetFacts
 from revisit.metrics.overlay import CHANGED, channel_sum, dilate_mask, smallest_lab_distance
 
 FAMILY = "target_departure"  # the group of these metrics, by which users name it

@@ -1,6 +1,6 @@
 """What a clip's cues say of its target, as a few numbers: how far it was lost, and how much of it came back.
 
-`target_probability.py` reads them. Every number lies between 0 and 1, so that no clip is far from those that the
+`target_return.py` reads them. Every number lies between 0 and 1, so that no clip is far from those that the
 probabilities were fitted on.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.answers import cache_for_last_record
-from revisit.metrics.frame_index import true_runs
+from revisit.metrics.rows import linear_ramp, true_runs
 
 IN_DOUBT = 0.1  # seconds more than hiding or returning takes at least: presence is averaged over so long
 SOON_AFTER = 0.15  # above the lowest presence: the first frame that low is when the target was lost
@@ -45,11 +45,6 @@ def window_means(values: np.ndarray, window: int) -> np.ndarray:
     high = np.clip(low + window, None, len(values))
     low = np.clip(high - window, 0, None)
     return np.asarray((sums[high] - sums[low]) / np.maximum(high - low, 1))
-
-
-def linear_ramp(values: np.ndarray | float, low: float, high: float) -> np.ndarray:
-    """0 up to `low`, 1 from `high` on, and evenly more in between."""
-    return np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0.0, 1.0)
 
 
 @cache_for_last_record  # asked for every threshold that is tried
@@ -293,20 +288,13 @@ def look_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     }
 
 
-def close_presence(looks: TargetLooks) -> np.ndarray:
-    """(N,) 0 to 1: how clearly the best candidate of each look, seen closely, is the target."""
-    presence = np.minimum(
-        linear_ramp(looks.close - looks.close_unlike, -0.05, 0.2), linear_ramp(looks.close, 0.35, 0.6)
-    )
-    presence[:1] = 1.0
-    return np.asarray(presence)
-
-
 def close_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     """Numbers of the candidates seen closely."""
     margin = looks.close - looks.close_unlike
+    presence = np.minimum(linear_ramp(margin, -0.05, 0.2), linear_ramp(looks.close, 0.35, 0.6))
+    presence[:1] = 1.0
     strength = np.minimum(linear_ramp(margin, -0.05, 0.4), linear_ramp(looks.close, 0.3, 0.9))
-    absence = find_absence(close_presence(looks), strength, looks.seconds, 2, **lasting)
+    absence = find_absence(presence, strength, looks.seconds, 2, **lasting)
     back, first = absence.back, max(float(margin[0]), 0.1)
     return {
         "close_lowest": float(absence.presence.min()),

@@ -18,8 +18,8 @@ import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.answers import cache_for_last_record
-from revisit.metrics.frame_index import true_runs
 from revisit.metrics.margins import STEPS, UNSURE
+from revisit.metrics.rows import true_runs
 from revisit.metrics.target_features import (
     clutter_similarity,
     empty_place_frames,

@@ -18,8 +18,8 @@ import numpy as np
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewRelations
-from revisit.metrics.frame_index import true_runs
 from revisit.metrics.overlay import warp_fractional_points
+from revisit.metrics.rows import true_runs
 from revisit.metrics.view_gate import AWAY, SURE, drop_uncertain_single_samples, view_states
 
 FAMILY = "returning"  # the group of these metrics, by which users name it

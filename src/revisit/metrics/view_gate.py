@@ -16,8 +16,8 @@ import numpy as np
 from revisit.core import GateResult, Series, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.metrics.answers import cache_for_last_record
-from revisit.metrics.frame_index import true_runs
 from revisit.metrics.margins import UNSURE, add_margin_confidence
+from revisit.metrics.rows import true_runs
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
 SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view

@@ -28,9 +28,8 @@ from revisit.core import (
     per_second,
     register_observer_per_network,
 )
-from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PairedViews, PerceptualDistance
-from revisit.evidence.pictures import pack_jpegs
-from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
+from revisit.evidence.pictures import EDGE, SIGMA, WINDOW, pack_jpegs, ssim_map
+from revisit.evidence.reference import SSIM_FAMILIES, FrameFidelity, PairedViews, PerceptualDistance
 from revisit.observers.pictures import (
     resize_by_area,
     resize_by_halving,

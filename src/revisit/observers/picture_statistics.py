@@ -56,7 +56,8 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
         chroma = np.log(grid_cell_means((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR)
         speckle = median(np.log(grid_cell_means(fine_colour) + FLOOR) - logs[0])
         first, second = (gradient_lengths(shrink_to_half(one)) for one in colours)
-        density = squared_mean_over_mean_square(first + second)
+        strength = first + second  # density is small where a few edges hold all of it, and 1 where it is everywhere
+        density = float(strength.mean()) ** 2 / (float((strength * strength).mean()) + 1.0)
         whole = (speckle, gradient_coherence(half), density, edge_sharpness(luma, fine))
         thumbnail = cv2.resize(luma, THUMBNAIL, interpolation=cv2.INTER_AREA).round().astype(np.uint8)
         rows.append(((logs[0] + logs[1]) / 2, grid_cell_means(luma), chroma, *whole, thumbnail))
@@ -87,11 +88,6 @@ def gradient_coherence(picture: np.ndarray) -> float:
     xx, yy, xy = (cv2.GaussianBlur(product, (0, 0), TENSOR) for product in (dx * dx, dy * dy, dx * dy))
     total = float((xx + yy).sum())
     return float(np.sqrt((xx - yy) ** 2 + 4 * xy * xy).sum()) / total if total > 1.0 else 1.0
-
-
-def squared_mean_over_mean_square(strength: np.ndarray) -> float:
-    """Squared mean over mean square: small where a few edges hold all of the strength, and 1 where it is everywhere."""
-    return float(strength.mean()) ** 2 / (float((strength * strength).mean()) + 1.0)
 
 
 def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, PairStream, observer, per_second
 from revisit.evidence.pictures import pack_jpegs
-from revisit.evidence.reference_alignment import Departures
+from revisit.evidence.reference import Departures
 from revisit.observers.matching import Structure, best_shift_correlations, gradient_structure
 from revisit.observers.pictures import (
     create_dis_flow,

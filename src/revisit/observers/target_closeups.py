@@ -10,7 +10,7 @@ a glass that was filled in view comes back full.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,16 +26,6 @@ NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and n
 CLEAR = 0.12  # margin over the background of a view beyond doubt
 NEAR = 0.1  # overlap with the place of the look before
 LOST_LIKE, LOST_MARGIN, LOST_LOOKS = 0.4, 0.0, 2  # the target is lost after so many looks below either
-
-
-class CloseLook(NamedTuple):
-    """The candidate of a frame most like the target and least like its background, seen closely; see `TargetLooks`."""
-
-    close: float  # cosine to the target in the first frame
-    close_view: float  # cosine to the most alike of its views, the first among them
-    close_colour: float  # overlap of the colours inside the target's silhouette with those of the first frame
-    close_unlike: float  # cosine to the most alike cut of the first frame's background
-    close_box: np.ndarray
 
 
 class CloseUps:
@@ -59,8 +49,8 @@ class CloseUps:
         self.own_colours = self.layout.own_colours
         self.place, self.lost = box, 0
 
-    def best_close_look(self, picture: np.ndarray, window: np.ndarray) -> CloseLook:
-        """The best candidate of a frame, of which `window` is one."""
+    def best_close_look(self, picture: np.ndarray, window: np.ndarray) -> dict[str, Any]:
+        """What `TargetLooks` says of the best candidate of a frame, seen closely; `window` is one of them."""
         size = self.layout.size
         centre = (self.place[:2] + self.place[2:]) / 2
         scale = float(np.clip(np.sqrt(np.prod(self.place[2:] - self.place[:2]) / np.prod(size)), 0.5, 2.5))
@@ -79,7 +69,10 @@ class CloseUps:
         if len(self.views) > len(self.own_colours.views):
             self.own_colours.add_view(colours)
         colour = self.own_colours.best_view_overlap(colours)
-        return CloseLook(like, float(likeness[best]), colour, float(unlike[best]), box)
+        return {
+            "close": like, "close_view": float(likeness[best]), "close_colour": colour,
+            "close_unlike": float(unlike[best]), "close_box": box,
+        }  # fmt: skip
 
     def _keep_new_view(self, vector: np.ndarray, likeness: float, margin: float, box: np.ndarray) -> None:
         """Keep this view of the target if it goes on from the look before; none is learnt once it was lost."""

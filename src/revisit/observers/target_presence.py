@@ -57,7 +57,7 @@ def target_looks(clip: ClipInfo, target: Target) -> FrameStream:
     rows = []
     for frame, window in zip(frames, best_windows, strict=True):
         close = close_ups.best_close_look(frame.rgb, window.box)
-        rows.append({**window._asdict(), **close._asdict(), "index": frame.index, "seconds": frame.time})
+        rows.append({**window._asdict(), **close, "index": frame.index, "seconds": frame.time})
     return TargetLooks(
         **evidence_arrays_of_rows(TargetLooks, rows),
         lookalike=search.lookalike,

@@ -21,13 +21,17 @@ from revisit.observers.grid_descriptors import (
     CELL,
     FAINTEST,
     CellView,
+    OwnColours,
     Probe,
     Whitening,
     Window,
+    cells_around_box,
     cut_window_of_cells,
     describe_cells,
+    figure_and_inside_masks,
     similarity_maps,
     sums_over_halves,
+    target_silhouette,
     window_corner,
 )
 from revisit.observers.pictures import (
@@ -40,7 +44,6 @@ from revisit.observers.pictures import (
     vector_lengths,
 )
 from revisit.observers.rows import evidence_arrays_of_rows
-from revisit.observers.target_silhouette import OwnColours, figure_and_inside_masks, target_silhouette
 
 LONG_SIDE = 416  # half of 832, a common width; finer pictures cost much and add nothing for targets of this size
 SETTLES = 0.5  # seconds at the start, and after a return, in which every frame is searched
@@ -326,7 +329,8 @@ class TargetSearch:
         self.sizes = [size for size in SIZES if self.side / size <= 1.05 * LONG_SIDE]
         per_cell = self.side / long_side / CELL
         columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
-        self.weight = cosine_centre_weights(rows, columns)
+        y, x = (np.cos(np.linspace(-1.1, 1.1, count)) for count in (rows, columns))
+        self.weight = np.outer(y, x).astype(np.float32)  # less towards the rim, where a box holds background
         self.ring = round(rows * SURROUNDINGS), round(columns * SURROUNDINGS)
 
         self.whiten = Whitening.fit(describe_cells(resize_to_whole_cells(rgb, self.side)))
@@ -338,7 +342,8 @@ class TargetSearch:
         self.looks = [Probe(piece, self.window)]
         self.common = self._best_similarity_away_from(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
-        self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), self.ring)
+        around = Window(cells_around_box(at_first.white.shape, centre, (rows, columns), self.ring))
+        self.surroundings = Probe(cut_window_of_cells(at_first.white, centre, *self.ring), around)
         self.figure = target_silhouette(at_first.white, centre, (rows, columns), self.ring)
         self.own_colours = OwnColours(self.figure)
         self.colours: list[tuple[np.ndarray, np.ndarray]] = []  # of each look, with their shares
@@ -525,20 +530,6 @@ def highest_value_and_place(maps: list[np.ndarray]) -> tuple[float, int, tuple[i
     """The highest value of all maps, its map, and its row and column there."""
     value, level, at = max((float(m.max()), k, int(m.argmax())) for k, m in enumerate(maps))
     return value, level, divmod(at, maps[level].shape[1])
-
-
-def cosine_centre_weights(rows: int, columns: int) -> np.ndarray:
-    """Weights that fall towards the rim, where a box holds background."""
-    y, x = np.cos(np.linspace(-1.1, 1.1, rows)), np.cos(np.linspace(-1.1, 1.1, columns))
-    return np.asarray(np.outer(y, x), dtype=np.float32)
-
-
-def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> Probe:
-    """What is around the target, the target left out and nothing beyond the frame."""
-    weight = cut_window_of_cells(np.ones((*white.shape[:2], 1), np.float32), centre, *outer)[..., 0]
-    top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
-    weight[top : top + inner[0], left : left + inner[1]] = 0
-    return Probe(cut_window_of_cells(white, centre, *outer), Window(weight))
 
 
 def lab_colours_in_box(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:

@@ -16,8 +16,7 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.evidence.camera import CameraPath
 from revisit.media import open_clip
-from revisit.observers.geometry_convert import geometry_arrays
-from revisit.observers.geometry_file import geometry_from_arrays
+from revisit.observers.geometry_file import geometry_arrays, geometry_from_arrays
 from revisit.observers.sets import load_roles
 from revisit.posing.tasks import Arrays, PoseTask
 

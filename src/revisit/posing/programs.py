@@ -26,8 +26,7 @@ from revisit.core.threads import put_lines_in_queue, start_thread
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import array_shapes_in_npz, encode_mp4, load_npz, open_clip
 from revisit.media.error_names import printable_line
-from revisit.observers.geometry_convert import convert_geometry_file, geometry_arrays
-from revisit.observers.geometry_file import READ, geometry_from_arrays
+from revisit.observers.geometry_file import READ, convert_geometry_file, geometry_arrays, geometry_from_arrays
 from revisit.posing.tasks import Arrays, PoseTask, make_each_in_temporary_folder
 
 DRIVER = Path(__file__).with_name("driver.py")

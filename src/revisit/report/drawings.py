@@ -24,7 +24,7 @@ import numpy as np
 from revisit.core import Case, MediaError, Series
 from revisit.core.text import read_package_yaml
 from revisit.engine.cache import EvidenceCache
-from revisit.evidence.answers import NO, YES, JudgeAnswers
+from revisit.evidence.judged import NO, YES, JudgeAnswers
 from revisit.report.videos import JUDGES, Videos, evenly_spread_rows, load_evidence_or_none
 from revisit.results import Results
 from revisit.results.display import round_for_page

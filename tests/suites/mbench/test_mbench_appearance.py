@@ -15,7 +15,7 @@ from revisit.evidence.appearance import LabStats
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, ObjectFeatures, ObjectMasks, TargetPhases
 from revisit.media import save_npz
 from revisit.observers.color_texture import lab_stats
-from revisit.observers.imports import objects
+from revisit.observers.imports import import_masks, import_object_features
 from revisit.suites.mbench import imports
 from revisit.suites.mbench.evidence import (
     BodyFeatures,
@@ -358,23 +358,23 @@ def test_files_of_features_are_read_and_refused_with_a_sentence(tmp_path: Path) 
         save_npz(tmp_path / "file.npz", {name: np.asarray(array) for name, array in arrays.items()})
         return tmp_path / "file.npz"
 
-    thing = objects.import_object_features.fn(made(vector=AXES[:3], frame=[4, 0, 2], looked=range(6), maker="dinov2"))
+    thing = import_object_features.fn(made(vector=AXES[:3], frame=[4, 0, 2], looked=range(6), maker="dinov2"))
     assert thing.frame.tolist() == [0, 2, 4] and len(thing.index) == 6 and thing.maker == "dinov2"
     assert len(imports.faces.fn(made(vector=AXES[:3], frame=[0, 0, 1])).frame) == 3
     assert imports.bodies.fn(made(vector=AXES[:2], face=[2, 0])).face.tolist() == [2, 0]
-    assert objects.import_masks.fn(made(mask=np.ones((2, 4, 5)), frame=[3, 1])).index.tolist() == [1, 3]
+    assert import_masks.fn(made(mask=np.ones((2, 4, 5)), frame=[3, 1])).index.tolist() == [1, 3]
     text = imports.clip_features.fn(made(image=AXES[:3], text=AXES[:2], segment=[0, 1, 1], frame=[0, 5, 9], cut=True))
     assert text.cut and text.text.shape == (2, 8)
     gram = {"difference": np.ones((2, 5)), "norm": np.ones((2, 5)), "other_norm": np.ones((2, 5))}
     assert imports.grams.fn(made(**gram, frame=[1, 2], other=[0, 1])).fold.tolist() == [False, False]
     for read, arrays, sentence in (
-        (objects.import_object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
-        (objects.import_object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 occurs twice"),
+        (import_object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
+        (import_object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 occurs twice"),
         (imports.faces, {"vector": AXES[:2], "frame": [1, 0]}, "frame numbers fall"),
         (imports.faces, {"vector": AXES[:2], "frame": [0, 1], "same": [3.0]}, "expected one cosine"),
         (imports.bodies, {"vector": AXES[:2]}, "expected an npz with vector"),
         (imports.bodies, {"vector": AXES[:2], "face": [1, 1]}, "each face has one body"),
-        (objects.import_masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),
+        (import_masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),
         (
             imports.clip_features,
             {"image": AXES[:2], "text": AXES[:2, :3], "segment": [0, 1]},

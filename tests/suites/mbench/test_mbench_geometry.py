@@ -19,8 +19,7 @@ from revisit.geometry.poses import invert_rigid_poses
 from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.geometry.two_view import relative_pose
 from revisit.media import encode_mp4, load_npz, save_npz
-from revisit.observers.geometry_convert import convert_geometry_file
-from revisit.observers.geometry_file import read_geometry
+from revisit.observers.geometry_file import convert_geometry_file, read_geometry
 from revisit.observers.sets import load_roles
 from revisit.results.tables import standard_summary as summarise
 from revisit.suites.mbench.evidence import GeometryTrack, PairMatches

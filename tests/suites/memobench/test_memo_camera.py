@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Record, Unscored
-from revisit.evidence.camera import CameraPath, ObservedCamera
-from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.camera import CameraPath, ObservedCamera, PoseTrack, TruePoseTrack
 from revisit.geometry.rotations import rotation_from_yaw_pitch
-from revisit.metrics.observed_camera import derive_observed_camera
+from revisit.metrics.camera import derive_observed_camera
 from revisit.results import Results
 from revisit.suites.memobench.metrics.camera import camera_controllability
 from revisit.suites.memobench.summary import summarise

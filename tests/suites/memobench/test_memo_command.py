@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from revisit.cli.main import app
 from revisit.core import UsageError
-from revisit.evidence.answers import BankQuestion
+from revisit.evidence.judged import BankQuestion
 from revisit.suites.memobench.exports import EVAL_COLUMNS
 from revisit.suites.memobench.question_bank import Bank, write_bank
 from tests.judging import MODEL, serving

@@ -13,7 +13,7 @@ import pytest
 
 from revisit.core import Case, Clip, Reason, Record, Score, Unscored
 from revisit.engine.score import to_json_value
-from revisit.evidence.answers import NO, YES, BankQuestion, judge_answers_from_entries
+from revisit.evidence.judged import NO, YES, BankQuestion, judge_answers_from_entries
 from revisit.results import Results
 from revisit.suites.memobench.exports import (
     EVAL_COLUMNS,

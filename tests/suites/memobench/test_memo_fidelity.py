@@ -9,7 +9,7 @@ import pytest
 
 from revisit.core import InvalidEvidence, Reason
 from revisit.core.phase_pairs import frame_pairs_by_phase
-from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
+from revisit.evidence.reference import FrameFidelity, PerceptualDistance
 from revisit.suites.memobench.metrics.fidelity import memo_lpips, memo_psnr, memo_ssim
 from tests.memo import RULES, case, frames, refused, scored
 

@@ -18,8 +18,7 @@ from revisit.core import SUITES, Case, Clip, Reason, Record, UsageError
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.evidence.camera import ObservedCamera
-from revisit.evidence.poses import TruePoseTrack
+from revisit.evidence.camera import ObservedCamera, TruePoseTrack
 from revisit.geometry.rotations import angle_between_rotations, rotation_from_axis_angle, smooth_rotations
 from revisit.observers.sets import load_roles
 from revisit.results import Results

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, MediaError, Score, Unscored, UsageError, from_arrays, to_arrays
-from revisit.evidence.answers import (
+from revisit.evidence.judged import (
     NO,
     UNANSWERED,
     YES,

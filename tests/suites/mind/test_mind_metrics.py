@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from revisit.core import SUITES, Case, Clip, Reason, Score, Unscored, UsageError
-from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
+from revisit.evidence.camera import PoseTrack, TruePoseTrack
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.reference import FrameFidelity, PerceptualDistance
 from revisit.metrics.fidelity import IDENTICAL_DB
 from revisit.suites.mind.evidence import ActionTrack, DistanceFromStart, FeatureError
 from revisit.suites.mind.metrics import action, gsc, lcm, selection, visual

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.core import METRICS, Case, Clip, Score, Unscored
-from revisit.evidence.poses import PoseTrack
+from revisit.evidence.camera import PoseTrack
 from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.suites.wbench.metrics.navigation import published_path_score, requested_path_score
 from revisit.suites.wbench.metrics.rules import actions_form_loop, parse_action

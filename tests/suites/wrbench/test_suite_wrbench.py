@@ -289,8 +289,7 @@ def test_the_suite_is_listed_with_its_protocols() -> None:
 def test_real_clips_turn_to_the_side_they_were_asked_to(shared: Path, clip: str, side: int) -> None:
     import numpy as np
 
-    from revisit.metrics.observed_camera import derive_observed_camera
-    from revisit.metrics.requested_camera import relative_yaw, value_farthest_from_zero
+    from revisit.metrics.camera import derive_observed_camera, relative_yaw, value_farthest_from_zero
     from tests.looking import look
     from tests.looking import read as frames_of
 

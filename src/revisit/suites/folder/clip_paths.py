@@ -1,4 +1,6 @@
-"""The clips of a folder by the words in their paths, and which of them say that they are the truth."""
+"""The clips of a folder by the words in their paths, and which of them say that they are the truth; also which folders
+are checkpoints that are called by a number alone: wan/1000/kitchen.mp4, wan/2000/kitchen.mp4.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,17 @@ from pathlib import Path
 from unicodedata import normalize
 
 from revisit.core import UsageError
+from revisit.core.grouping import group_items
 from revisit.suites.clips import find_clip_files
-from revisit.suites.folder.path_words import is_generic_word, is_truth_word, split_seed, strip_truth_word
+from revisit.suites.folder.path_words import (
+    are_checkpoint_numbers,
+    is_generic_word,
+    is_truth_word,
+    split_seed,
+    strip_truth_word,
+)
 
+FULL = 0.7  # of a grid, such as that of scenes and models, must be there
 Words = tuple[str, ...]
 
 
@@ -138,3 +148,33 @@ def candidate_truth_indexes(truths: Sequence[TruthPath]) -> Iterator[dict[Words,
     for names in (telling, scenes, [scene[-1:] for scene in scenes], bare):
         if len(set(names)) == len(truths):
             yield dict(zip(names, truths, strict=True))
+
+
+def without_generic_folders(clips: Sequence[ClipPath]) -> list[ClipPath]:
+    """The clips without the folders around all of them that tell nothing: results/wan/a.mp4 is wan/a."""
+    words = [clip.words for clip in clips]
+    while min(map(len, words)) > 1 and len({one[0] for one in words}) == 1 and is_generic_word(words[0][0]):
+        words = [one[1:] for one in words]
+    return [ClipPath(clip.path, clip.name, some, clip.seed) for clip, some in zip(clips, words, strict=True)]
+
+
+def find_step_numbers(clips: Sequence[ClipPath]) -> list[str]:
+    """The numbers of folders that are steps of a training, below those of models; none where they may be anything else.
+
+    They are written as 1000 and not 0001. Scenes are counted otherwise (001, 1, 2), and each has clips of its own where
+    steps repeat them. Folders that all hold a video.mp4 and nothing else are taken for scenes.
+    """
+    short = without_generic_folders(clips) if clips else []
+    numbers = {clip.words[1] for clip in short if len(clip.words) > 2}
+    if min((len(clip.words) for clip in short), default=0) < 3 or any(
+        not word.isdecimal() or word != str(int(word)) for word in numbers
+    ):
+        return []
+    if not are_checkpoint_numbers([int(number) for number in numbers]):
+        return []
+    for mine in group_items(short, lambda clip: clip.words[0]).values():
+        steps, names = {clip.words[1] for clip in mine}, {clip.words[2:] for clip in mine}
+        filled = len({clip.words[1:] for clip in mine}) / (len(steps) * len(names))
+        if len(steps) < 2 or filled < FULL or all(is_generic_word(name[-1]) for name in names):
+            return []
+    return sorted(numbers, key=int)

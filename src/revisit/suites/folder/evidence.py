@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from revisit.core import evidence
-from revisit.evidence.answers import JudgeAnswers
+from revisit.evidence.judged import JudgeAnswers
 
 RETURNS, OWN = "returns", "own"  # dimensions: whether the view comes back, and questions of the user's
 

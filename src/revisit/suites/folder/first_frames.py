@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations, product
 from pathlib import Path
@@ -24,11 +24,8 @@ def levels_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Pa
     chosen = [list(dict.fromkeys(level))[:looked_at] for level in zip(*words, strict=True)]
     grid = dict(zip(words, paths, strict=True))
     cells = {one: grid[one] for one in product(*chosen) if one in grid}
-    try:
-        pictures = {cell: load_small_first_frame(path) for cell, path in cells.items()}
-    except (RevisitError, OSError):
-        return []
-    if min(float(picture.std()) for picture in pictures.values()) < BLANK:
+    pictures = dict(zip(cells, load_telling_first_frames(cells.values()), strict=False))
+    if not pictures:
         return []
     apart: list[list[float]] = [[] for _ in chosen]
     for one, other in combinations(cells, 2):
@@ -38,6 +35,15 @@ def levels_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Pa
     medians = [float(np.median(some)) if some else np.inf for some in apart]
     most = max((median for median in medians if median < np.inf), default=0.0)
     return [k for k, median in enumerate(medians) if median <= CLEAR * most] if most > ALIKE else []
+
+
+def load_telling_first_frames(paths: Iterable[Path]) -> list[np.ndarray]:
+    """The small first frames of clips; none at all where one cannot be read, or shows nothing."""
+    try:
+        pictures = [load_small_first_frame(path) for path in paths]
+    except (RevisitError, OSError):
+        return []
+    return pictures if min(float(picture.std()) for picture in pictures) >= BLANK else []
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core.text import count_and_noun, join_names
-from revisit.suites.folder.clip_paths import ClipPath, TruthPath
+from revisit.suites.folder.clip_paths import FULL, ClipPath, TruthPath, find_step_numbers, without_generic_folders
 from revisit.suites.folder.first_frames import levels_of_one_beginning
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout
@@ -25,8 +25,8 @@ from revisit.suites.folder.path_words import (
     mostly_scene_names,
     split_at_separators,
     split_checkpoint,
+    strip_name,
 )
-from revisit.suites.folder.step_folders import FULL, find_step_numbers, without_generic_folders
 
 COMMON = 0.5  # of it, for one that is not there to be missing: two models without a scene in common fill half
 Pair = tuple[str, str]
@@ -204,7 +204,8 @@ def _readings_of_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -
 def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
     """Clips in several folders: those of models, or of scenes."""
     clips = _without_run_folders(clips)
-    pairs = [(clip.words[0], "/".join(_words_without_folder_name(clip)) or clip.words[0]) for clip in clips]
+    words = [clip.words for clip in clips]  # a file may repeat the folder's name: wan/wan_kitchen.mp4
+    pairs = [(one, "/".join([*between, strip_name(stem, one) or stem]) or one) for one, *between, stem in words]
     paths = [clip.path for clip in clips]
     folders = {folder for folder, _ in pairs}
     rest = {name for _, name in pairs}
@@ -229,15 +230,6 @@ def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFact
     if verdict is None:
         return [models_first, scenes_first]
     return [scenes_first] if verdict else [models_first]
-
-
-def _words_without_folder_name(clip: ClipPath) -> list[str]:
-    """The rest of a path, without the folder's name where the file repeats it (wan/wan_kitchen.mp4)."""
-    folder, *between, stem = clip.words
-    for left, _, right in split_at_separators(stem):
-        if folder in (left, right):
-            return [*between, right if left == folder else left]
-    return [*between, stem]
 
 
 def _join_step_to_model(folder: str, name: str, seed: int, steps: Collection[str]) -> ClipFacts:

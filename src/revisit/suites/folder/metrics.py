@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
-from revisit.evidence.answers import NO, UNANSWERED, YES
-from revisit.evidence.judged import require_passed_canary
+from revisit.evidence.judged import NO, UNANSWERED, YES, require_passed_canary
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
 
 FAMILY = "judged"

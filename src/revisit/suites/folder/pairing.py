@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from revisit.core.grouping import group_items
 from revisit.media import file_digest
-from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes
+from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes, find_step_numbers
 from revisit.suites.folder.path_patterns import ClipFacts
-from revisit.suites.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators
-from revisit.suites.folder.step_folders import find_step_numbers
+from revisit.suites.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators, strip_name
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def _match_scene(clip: ClipPath, index: Mapping[str, list[Words]]) -> Match | No
                 is_seed = after.isdigit() and len(after) < 10
                 affix = [part for part in (before, "" if is_seed else after) if part]
                 rest = [*others, *affix, *clip.words[k + 1 :]]
-                plain = tuple(part for part in (_strip_scene_name(word, name) for word in rest) if part)
+                plain = tuple(part for part in (strip_name(word, name) for word in rest) if part)
                 seed = int(after) if is_seed else clip.seed
                 matches.append(((name == word, len(scene), len(name)), Match(scene, plain, seed)))
     return max(matches, key=lambda one: one[0])[1] if matches else None
@@ -93,16 +92,6 @@ def _remove_scene_words(words: Words, scene: Words) -> list[str] | None:
     return rest
 
 
-def _strip_scene_name(word: str, scene: str) -> str:
-    """A word without the name of the scene at one of its ends, where names say it twice (kitchen/kitchen_wan)."""
-    if word == scene:
-        return ""
-    return next(
-        (right if left == scene else left for left, _, right in split_at_separators(word) if scene in (left, right)),
-        word,
-    )
-
-
 def _model_level_of_scenes(truths: Mapping[Words, TruthPath]) -> int | None:
     """Which word of scenes is the model's: truth lies in the folder of each model (wan/gt/a, wan/pred/a); or None.
 
@@ -111,17 +100,14 @@ def _model_level_of_scenes(truths: Mapping[Words, TruthPath]) -> int | None:
     """
     depth = min(map(len, truths))
     for level in range(depth if depth > 1 else 0):
-        groups = _group_scenes_by_other_words(truths, level)
+        other_words = {scene: (*scene[:level], "", *scene[level + 1 :]) for scene in truths}
+        groups = group_items(truths, other_words.__getitem__)
         pairs = [pair for scenes in groups.values() for pair in pairwise(scenes)]
         if len(groups) == 1 < len(truths) or (level and not pairs):
             continue  # only this word tells scenes apart, or nothing says that it does not
         if all(_same_content(truths[one].path, truths[other].path) for one, other in pairs):
             return level
     return None
-
-
-def _group_scenes_by_other_words(scenes: Iterable[Words], level: int) -> dict[Words, list[Words]]:
-    return group_items(scenes, lambda scene: (*scene[:level], "", *scene[level + 1 :]))
 
 
 def _same_content(one: Path, other: Path) -> bool:

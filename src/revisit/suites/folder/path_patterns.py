@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,26 +30,10 @@ class ClipFacts(NamedTuple):
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Pattern:
-    """A layout that can be tried on paths."""
+def parse_layout_pattern(text: str) -> Callable[[str], ClipFacts | None]:
+    """What a path below the source says by a text such as `{model}/seed{seed}/{scene}.mp4`; None where it does not fit.
 
-    expression: re.Pattern[str]
-    with_suffix: bool  # the pattern names the ending; without, it fits any
-
-    def match_path(self, name: str) -> ClipFacts | None:
-        """What a path below the source says, or None where it does not fit."""
-        match = self.expression.fullmatch(name if self.with_suffix else _strip_clip_suffix(name))
-        if match is None:
-            return None
-        groups = match.groupdict()
-        step = f"step_{groups['step']}" if groups.get("step") else ""
-        model = "-".join(filter(None, (groups.get("model"), step)))
-        return ClipFacts(model, groups["scene"], int(groups.get("seed") or 0))
-
-
-def parse_layout_pattern(text: str) -> Pattern:
-    """The pattern of a text such as `{model}/seed{seed}/{scene}.mp4`; `*` stands for anything within a folder's name.
+    `*` stands for anything within a folder's name. A text without an ending fits any.
 
     Raises
     ------
@@ -69,7 +52,18 @@ def parse_layout_pattern(text: str) -> Pattern:
     globs = [re.escape(piece).replace(r"\*\*", ".*").replace(r"\*", "[^/]*") for piece in pieces]
     parts = [PLACEHOLDERS[piece] if k % 2 else globs[k] for k, piece in enumerate(pieces)]
     with_suffix = pieces[-1].lower().endswith((*CLIP_SUFFIXES, ".*"))
-    return Pattern(re.compile("".join(parts)), with_suffix)
+    expression = re.compile("".join(parts))
+
+    def match_path(name: str) -> ClipFacts | None:
+        match = expression.fullmatch(name if with_suffix else _strip_clip_suffix(name))
+        if match is None:
+            return None
+        groups = match.groupdict()
+        step = f"step_{groups['step']}" if groups.get("step") else ""
+        model = "-".join(filter(None, (groups.get("model"), step)))
+        return ClipFacts(model, groups["scene"], int(groups.get("seed") or 0))
+
+    return match_path
 
 
 def infer_layout(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> str:
@@ -83,8 +77,8 @@ def infer_layout(names: Sequence[str], facts: Sequence[ClipFacts], root: str) ->
         fitting = list(dict.fromkeys(_candidate_layouts(name, clip_facts, root)))
         texts = fitting if texts is None else [text for text in texts if text in fitting]
     for text in texts or ():
-        pattern = parse_layout_pattern(text)
-        facts_by_clip = [pattern.match_path(name) for name, _ in clips]
+        match_path = parse_layout_pattern(text)
+        facts_by_clip = [match_path(name) for name, _ in clips]
         if all(one is not None and one._replace(model=one.model or root) == clip_facts
                for one, (_, clip_facts) in zip(facts_by_clip, clips, strict=True)):  # fmt: skip
             return text

@@ -88,6 +88,16 @@ def split_at_separators(word: str) -> Iterator[tuple[str, str, str]]:
             yield word[: match.start()], match[0], word[match.end() :]
 
 
+def strip_name(word: str, name: str) -> str:
+    """A word without a name at one of its ends, where folders and files say it twice (kitchen/kitchen_wan)."""
+    if word == name:
+        return ""
+    return next(
+        (right if left == name else left for left, _, right in split_at_separators(word) if name in (left, right)),
+        word,
+    )
+
+
 def strip_truth_word(word: str) -> str | None:
     """A name without the word at its end or beginning that says that it is the truth; None where there is none."""
     bases = [left for left, _, right in split_at_separators(word) if is_truth_word(right)]

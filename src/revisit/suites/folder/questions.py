@@ -14,8 +14,7 @@ from pathlib import Path
 
 from revisit.core import UsageError, observer
 from revisit.core.text import read_yaml_file
-from revisit.evidence.answers import YES
-from revisit.evidence.judged import JudgeFrames
+from revisit.evidence.judged import YES, JudgeFrames
 from revisit.judges import banks
 from revisit.judges.instrumented import ClipStory, StoryAnswerFunction, register_story_answers, yes_no_text
 from revisit.judges.protocol import Frames, JudgeDialogue

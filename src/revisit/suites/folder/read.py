@@ -1,11 +1,15 @@
-"""Cases from a folder of videos or from a JSONL manifest."""
+"""Cases from a folder of videos or from a JSONL manifest.
+
+`import scan` writes a manifest of the videos in a folder by the same reading, to be edited by hand afterwards.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.cases import case_id
@@ -23,15 +27,16 @@ from revisit.suites.folder.clip_paths import (
     ClipPath,
     TruthPath,
     find_clip_paths,
+    find_step_numbers,
     read_truth_folder,
     separate_truth_clips,
+    word_starts_or_ends_with,
 )
 from revisit.suites.folder.layout import LayoutReading, possible_readings
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
 from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
 from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
-from revisit.suites.folder.step_folders import find_step_numbers
 
 TARGETS = "targets.json"
 FolderEntry = Case | Rejected | Remark
@@ -218,8 +223,8 @@ def _merge_samples_of_truth(
 def _read_with_user_layout(
     clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str, layout: str, reference: str
 ) -> FolderReading:
-    pattern = parse_layout_pattern(layout)
-    facts = {clip: one for clip in clips if (one := pattern.match_path(clip.name)) is not None}
+    match_path = parse_layout_pattern(layout)
+    facts = {clip: one for clip in clips if (one := match_path(clip.name)) is not None}
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
     if not facts:
         raise UsageError(f"no clip fits --layout {layout!r}; they are named {join_names(unfitting)}")
@@ -308,3 +313,52 @@ def _make_folder_case(
         id=case_id(facts.scene, facts.model, facts.seed), suite="folder", model=facts.model, sample=facts.scene,
         clip=Clip(path), reference=truth, seed=facts.seed, target=target,
     )  # fmt: skip
+
+
+def scan_folder(
+    root: Path,
+    *,
+    pattern: str | None = None,
+    reference: str | None = None,
+    targets: Mapping[str, Target] | None = None,
+    on_remark: Callable[[str], None] = lambda _: None,
+) -> Iterator[dict[str, Any]]:
+    """Manifest entries for every clip below `root`, by the reading of `eval`; the truth is named beside its clips.
+
+    `pattern` is a layout, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{scene}.mp4"; `reference` names the model
+    whose clips are the truth, where its name does not say so; `targets` maps a file's path without its ending, its stem
+    or an id to a target. `on_remark` hears how the folder is read.
+    """
+    if not root.is_dir():
+        raise UsageError(f"{root}: no such folder")
+    understood = understand_layout(root, pattern or "")
+    if not understood.clips:
+        raise UsageError(f"{root}: no videos found")
+    cases = []
+    for entry in cases_of_folder(root, understood, targets):
+        if isinstance(entry, Case):
+            cases.append(entry)
+        elif isinstance(entry, Remark):
+            on_remark(entry.sentence)
+        elif isinstance(entry, Rejected) and not entry.missing:
+            on_remark(f"left out: {entry.id}: {entry.reason}")
+    truth = {(case.sample, case.seed): case.clip.path for case in reversed(cases) if case.model == reference}
+    named = any(word_starts_or_ends_with(reference, one.said_by) for one in understood.truths) if reference else True
+    if not truth and not named:
+        models = join_names(sorted({case.model for case in cases}), 11)
+        raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
+    of_scene = {scene: path for (scene, _), path in truth.items()}
+    for case in cases:
+        if case.model == reference:
+            continue
+        path = truth.get((case.sample, case.seed)) or of_scene.get(case.sample)
+        path = path or (case.reference.path if case.reference else None)
+        video = case.clip.path.relative_to(root).as_posix()
+        line: dict[str, Any] = {"id": case.sample, "model": case.model, "video": video}
+        if case.seed:
+            line["seed"] = case.seed
+        if path:
+            line["reference"] = path.relative_to(root).as_posix()
+        if case.target:
+            line["target"] = {"name": case.target.name, "box": list(case.target.box)}
+        yield line

@@ -13,10 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
-from revisit.core import RevisitError
 from revisit.core.grouping import group_items
 from revisit.suites.folder.clip_paths import ClipPath, Words
-from revisit.suites.folder.first_frames import ALIKE, BLANK, CLEAR, load_small_first_frame, mean_picture_difference
+from revisit.suites.folder.first_frames import ALIKE, CLEAR, load_telling_first_frames, mean_picture_difference
 from revisit.suites.folder.layout import split_stems_into_grid
 from revisit.suites.folder.path_words import are_checkpoint_numbers, is_checkpoint_word, mostly_model_names
 
@@ -41,10 +40,6 @@ class NumberedClip:
     words: Words
     number: int
     has_word: bool  # the name itself says sample, take or run
-
-    @property
-    def base_name(self) -> str:
-        return self.words[-1]
 
 
 @dataclass(frozen=True)
@@ -72,9 +67,9 @@ def find_samples_as_seeds(clips: Sequence[ClipPath], scenes: set[str], root: str
             continue
         names = _names_with_same_first_frames(groups)
         if names:
-            alike = [group for group in groups if group[0].base_name in names]
+            alike = [group for group in groups if group[0].words[-1] in names]
             return _number_samples_as_seeds(clips, alike, root, begin_alike=True)
-        repeats = position > 1 and len({group[0].base_name for group in groups}) > 1  # of names in numbered folders
+        repeats = position > 1 and len({group[0].words[-1] for group in groups}) > 1  # of names in numbered folders
         if by_name_only is None and (repeats or all(one.has_word for group in groups for one in group)):
             by_name_only = groups
     return _number_samples_as_seeds(clips, by_name_only, root, begin_alike=False) if by_name_only else None
@@ -93,7 +88,7 @@ def find_grid_of_numbers(
     numbers = {tuple(sorted(one.number for one in group)) for group in groups}
     if len(numbers) != 1 or sum(map(len, groups)) < len(clips):
         return None
-    stems = [group[0].base_name for group in groups]
+    stems = [group[0].words[-1] for group in groups]
     if not (split_stems_into_grid(stems, model_last=True) or split_stems_into_grid(stems, model_last=False)):
         return None
     grid = _number_samples_as_seeds(clips, groups, root, begin_alike=False)
@@ -130,7 +125,7 @@ def _group_by_numbered_word(clips: Sequence[ClipPath], position: int, scenes: se
 
 def _names_with_same_first_frames(groups: Sequence[Sequence[NumberedClip]]) -> set[str]:
     """The names whose groups begin alike; groups of one name go together, whichever model made them."""
-    by_name = group_items(groups, lambda group: group[0].base_name)
+    by_name = group_items(groups, lambda group: group[0].words[-1])
     names = list(by_name)
     few = names[:: max(1, -(-len(names) // MOST_NAMES))]
     pictures: dict[str, list[list[np.ndarray]]] = {}
@@ -162,11 +157,7 @@ def _are_same_picture(one: np.ndarray, other: np.ndarray) -> bool:
 def _usable_first_pictures(group: Sequence[NumberedClip]) -> list[np.ndarray]:
     """First pictures of some clips of a group; none where one cannot be read, or shows nothing."""
     chosen = [group[0], group[len(group) // 2], group[-1]] if len(group) > MOST_MEMBERS else group
-    try:
-        pictures = [load_small_first_frame(one.clip.path) for one in chosen]
-    except (RevisitError, OSError):
-        return []
-    return pictures if min(float(picture.std()) for picture in pictures) >= BLANK else []
+    return load_telling_first_frames(one.clip.path for one in chosen)
 
 
 def _differ_more_between_than_within_groups(pictures: Mapping[str, list[list[np.ndarray]]]) -> bool:

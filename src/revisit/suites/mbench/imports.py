@@ -14,8 +14,8 @@ from revisit.core import MediaError, observer
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import array_shapes_in_npz, load_npz
 from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.observers import imports
 from revisit.observers.geometry_file import geometry_from_arrays, read_geometry, require_poses_and_intrinsics
-from revisit.observers.imports import tables
 from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, GeometryTrack, GramDistances, TextFeatures
 
 FACES = (
@@ -65,15 +65,15 @@ def count_poses_in_file(path: Path) -> int:
 def faces(path: Path) -> FaceFeatures:
     """Descriptors of faces, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = tables.read_npz_with_frames(path, "vector", FACES)
-        vector, frame = tables.finite_float_table(arrays, "vector", FACES), arrays["frame"]
+        arrays = imports.read_npz_with_frames(path, "vector", FACES)
+        vector, frame = imports.finite_float_table(arrays, "vector", FACES), arrays["frame"]
         if (np.diff(frame) < 0).any():
             raise MediaError(f"its frame numbers fall; expected those of faces in their order: {FACES}")
-        looked = tables.parse_frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
+        looked = imports.parse_frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
         same_face = np.ravel(arrays.get("same", FaceFeatures.same))
         if same_face.dtype.kind not in "iuf" or same_face.shape != (1,) or not -1 <= same_face[0] <= 1:
             raise MediaError(f"its `same` is {same_face[:3]}; expected one cosine: {FACES}")
-        maker = tables.label_or_default(arrays, "maker")
+        maker = imports.label_or_default(arrays, "maker")
         return FaceFeatures(np.union1d(looked, frame), frame, vector, maker, float(same_face[0]))
 
 
@@ -84,25 +84,25 @@ def bodies(path: Path) -> BodyFeatures:
     with raise_media_errors_naming_file(path):
         if not {"vector", "face"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {BODIES}")
-        face = tables.parse_frame_numbers(np.ravel(arrays["face"]), BODIES)
-        vector = tables.finite_float_table(arrays, "vector", BODIES)
+        face = imports.parse_frame_numbers(np.ravel(arrays["face"]), BODIES)
+        vector = imports.finite_float_table(arrays, "vector", BODIES)
         if len(np.unique(face)) != len(face):
             raise MediaError(f"it has {len(vector)} bodies of {len(np.unique(face))} faces; each face has one body")
-        return BodyFeatures(face, vector, tables.label_or_default(arrays, "maker"))
+        return BodyFeatures(face, vector, imports.label_or_default(arrays, "maker"))
 
 
 @observer(id="import.grams", version=1, kind="file", makes=GramDistances, artifact="grams", sets=("lite",))
 def grams(path: Path) -> GramDistances:
     """Distances of Gram matrices, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = tables.read_npz_with_frames(path, "difference", GRAMS)
+        arrays = imports.read_npz_with_frames(path, "difference", GRAMS)
         names = ("difference", "norm", "other_norm")
         if not {"other", *names} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {GRAMS}")
-        difference, norm, other_norm = (tables.finite_float_table(arrays, name, GRAMS) for name in names)
-        other = tables.parse_frame_numbers(np.ravel(arrays["other"]), GRAMS)
+        difference, norm, other_norm = (imports.finite_float_table(arrays, name, GRAMS) for name in names)
+        other = imports.parse_frame_numbers(np.ravel(arrays["other"]), GRAMS)
         fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
-        maker = tables.label_or_default(arrays, "maker")
+        maker = imports.label_or_default(arrays, "maker")
         return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, maker)
 
 
@@ -112,12 +112,12 @@ def grams(path: Path) -> GramDistances:
 def clip_features(path: Path) -> TextFeatures:
     """Descriptors of frames and captions in one space, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = tables.read_npz_with_frames(path, "image", TEXT)
+        arrays = imports.read_npz_with_frames(path, "image", TEXT)
         if not {"text", "segment"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {TEXT}")
-        image, text = tables.finite_float_table(arrays, "image", TEXT), tables.finite_float_table(arrays, "text", TEXT)
-        segment = tables.parse_frame_numbers(np.ravel(arrays["segment"]), TEXT)
+        image, text = (imports.finite_float_table(arrays, name, TEXT) for name in ("image", "text"))
+        segment = imports.parse_frame_numbers(np.ravel(arrays["segment"]), TEXT)
         if segment.max(initial=-1) >= len(text):
             raise MediaError(f"it has segments up to {segment.max()} and {len(text)} captions; expected {TEXT}")
         cut = bool(np.any(arrays.get("cut", np.array(False))))
-        return TextFeatures(arrays["frame"], segment, image, text, cut, tables.label_or_default(arrays, "maker"))
+        return TextFeatures(arrays["frame"], segment, image, text, cut, imports.label_or_default(arrays, "maker"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Record
-from revisit.evidence.answers import case_questions
+from revisit.evidence.judged import case_questions
 from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.suites.memobench.columns import EVAL_COLUMNS, LEADERBOARD, ORS_COLUMNS, Place, PublicColumn

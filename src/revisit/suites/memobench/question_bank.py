@@ -15,7 +15,7 @@ from pathlib import Path
 
 from revisit.core import MediaError, UsageError
 from revisit.core.text import parse_json
-from revisit.evidence.answers import NO, YES, BankQuestion, find_json_in_reply, parse_whole_number, parse_yes_or_no
+from revisit.evidence.judged import NO, YES, BankQuestion, find_json_in_reply, parse_whole_number, parse_yes_or_no
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import csv_dict_reader, csv_text, read_text
 from revisit.suites.clips import first_file

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Clip, MediaError, RevisitError, UsageError
-from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, entry_question_number
+from revisit.evidence.judged import NO, UNANSWERED, YES, BankQuestion, entry_question_number
 from revisit.judges.banks import judge_questions_of_bank, yes_no_code
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames

@@ -19,9 +19,8 @@ from typing import Any
 
 from revisit.core import observer
 from revisit.core.text import read_package_yaml
-from revisit.evidence import answers as bank
-from revisit.evidence.answers import JudgeAnswers, case_questions, entry_question_number, judge_answers_from_entries
-from revisit.evidence.judged import JudgeFrames
+from revisit.evidence import judged as bank
+from revisit.evidence.judged import JudgeAnswers, JudgeFrames, case_questions, judge_answers_from_entries
 from revisit.judges.banks import fill_template, judge_questions_of_bank, make_bank_evidence
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Question, Rating, Schema, Text
@@ -122,7 +121,7 @@ class AnswerTable(Many):
     item: Schema = ROW
 
     def check(self, value: Any) -> list[Any]:
-        if not isinstance(value, list) or not any(entry_question_number(row) is not None for row in value):
+        if not isinstance(value, list) or not any(bank.entry_question_number(row) is not None for row in value):
             raise Malformed(f"expected {self.says()}")
         return value
 

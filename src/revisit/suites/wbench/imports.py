@@ -10,7 +10,7 @@ import numpy as np
 from revisit.core import ANY_SET, MediaError, observer
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import read_json_object
-from revisit.observers.imports.tables import parse_finite_floats, parse_frame_numbers, read_csv, sort_by_frame
+from revisit.observers.imports import parse_finite_floats, parse_frame_numbers, read_csv, sort_by_frame
 from revisit.suites.wbench.evidence import DreamSimDistances, ResultFile
 
 TABLE = "a CSV file with the columns frame and distance: DreamSim's distance of each frame from the first"

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from revisit.core import Array, evidence
-from revisit.evidence.answers import JudgeAnswers
+from revisit.evidence.judged import JudgeAnswers
 
 
 @evidence(id="probe_answers")

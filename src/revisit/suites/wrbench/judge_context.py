@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Case, Unscored
-from revisit.metrics.requested_camera import (
+from revisit.metrics.camera import (
     CameraRequest,
     camera_request_of_case,
     relative_yaw,

@@ -21,7 +21,7 @@ from revisit.core.cases import CEILING
 from revisit.core.text import convert_read_errors, count_and_noun, join_names, parse_json
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.media.files import file_exists
-from revisit.metrics.requested_camera import CameraRequest, camera_request_of_case
+from revisit.metrics.camera import CameraRequest, camera_request_of_case
 from revisit.suites.clips import (
     MANIFEST,
     existing_option_folder,

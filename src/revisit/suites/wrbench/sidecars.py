@@ -22,7 +22,7 @@ from revisit.core import UsageError
 from revisit.core.text import parse_json, read_package_yaml
 from revisit.geometry.camera_script import parse_script
 from revisit.media.files import atomic_write_path, write_text_atomically
-from revisit.metrics.requested_camera import kind_of_path, relative_yaw, value_farthest_from_zero
+from revisit.metrics.camera import kind_of_path, relative_yaw, value_farthest_from_zero
 from revisit.suites.wrbench.records import CAMERAS
 
 ADAPTER = "revisit"  # in the files that were written here

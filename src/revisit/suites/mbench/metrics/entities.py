@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.target import ObjectFeatures
-from revisit.metrics.vectors import unit_vectors
+from revisit.metrics.rows import unit_vectors
 from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, FoldPairs
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, score_metric
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import NEEDS_BOX, Case, PublishedMaker, Score, Series, Unscored, derived
-from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
+from revisit.evidence.pictures import EDGE, SIGMA, WINDOW, ssim_map
 from revisit.evidence.target import HIDDEN, ObjectMasks, TargetPhases
-from revisit.metrics.frame_index import nearest_rows
+from revisit.metrics.rows import nearest_rows
 from revisit.suites.mbench.evidence import ObjectRegion, WarpedViews
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, score_metric
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored
-from revisit.metrics.vectors import unit_vectors
+from revisit.metrics.rows import unit_vectors
 from revisit.suites.mbench.evidence import TextFeatures
 from revisit.suites.mbench.metrics.rules import PAPER, score_metric
 

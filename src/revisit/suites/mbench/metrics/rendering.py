@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Case, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.appearance import LabStats
-from revisit.metrics.frame_index import nearest_rows
+from revisit.metrics.rows import nearest_rows
 from revisit.suites.mbench.evidence import FoldPairs, GramDistances
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, score_metric, unscored_without_pairs
 

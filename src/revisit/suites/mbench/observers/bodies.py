@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
-from revisit.observers.masks import SAM2
-from revisit.observers.object_features import DINOV2, GREY, SIDE, cut_square_on_grey, dino_cls_of_masked_object
+from revisit.observers.masks import DINOV2, GREY, SAM2, SIDE, cut_square_on_grey, dino_cls_of_masked_object
 from revisit.suites.mbench.evidence import BodyFeatures, CaseAnnotations
 from revisit.suites.mbench.observers import faces
 

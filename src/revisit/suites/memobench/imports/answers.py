@@ -13,7 +13,7 @@ from typing import Any
 
 from revisit.core import MediaError, observer
 from revisit.core.text import parse_json
-from revisit.evidence.answers import (
+from revisit.evidence.judged import (
     BankQuestion,
     JudgeAnswers,
     case_questions,

@@ -14,7 +14,7 @@ import numpy as np
 from revisit.core import MediaError, observer
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import read_json_object
-from revisit.observers.imports.tables import (
+from revisit.observers.imports import (
     label_or_default,
     parse_finite_floats,
     parse_frame_numbers,

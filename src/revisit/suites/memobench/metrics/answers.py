@@ -11,8 +11,7 @@ import json
 import numpy as np
 
 from revisit.core import Metric, NoScore, Score, Series, Unscored
-from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import require_passed_canary
+from revisit.evidence.judged import NO, UNANSWERED, YES, JudgeAnswers, require_passed_canary
 from revisit.suites.memobench.metrics import rules
 
 DIMENSIONS = {

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored
-from revisit.evidence.camera import ObservedCamera
+from revisit.evidence.camera import ObservedCamera, TruePoseTrack
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import angle_between_rotations, smooth_rotations
 from revisit.suites.memobench.metrics import rules
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.vectors import unit_vectors
+from revisit.metrics.rows import unit_vectors
 from revisit.suites.memobench.evidence import IdentityTokens
 from revisit.suites.memobench.metrics import rules
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Case, Score, Series, Unscored, metric
-from revisit.evidence.poses import TruePoseTrack
+from revisit.evidence.camera import TruePoseTrack
 from revisit.geometry.rotations import angle_between_rotations
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Metric, NoScore, PublishedMaker, Score, Series, Unscored, metric
-from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.camera import PoseTrack, TruePoseTrack
 from revisit.metrics.camera import TRUE_STILL, PathSteps, shared_camera_paths, step_errors
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.mind.evidence import ActionTrack

@@ -6,7 +6,7 @@ import numpy as np
 
 from revisit.core import Case, NoScore, PublishedMaker, Score, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
-from revisit.evidence.poses import PoseTrack
+from revisit.evidence.camera import PoseTrack
 from revisit.geometry.rotations import angle_between_rotations
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.wbench.evidence import DreamSimDistances, FirstViewDistance

@@ -21,7 +21,7 @@ from itertools import accumulate, combinations, pairwise, product
 import numpy as np
 
 from revisit.core import Case, NoScore, PublishedMaker, Score, Unscored, metric
-from revisit.evidence.poses import PoseTrack
+from revisit.evidence.camera import PoseTrack
 from revisit.geometry.poses import make_rigid_poses
 from revisit.geometry.rotations import angle_between_rotations, axis_angle_of_rotation, rotation_from_axis_angle, slerp
 from revisit.metrics.rules import is_upstream_rule

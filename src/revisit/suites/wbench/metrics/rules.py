@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, NoScore
-from revisit.evidence.poses import PoseTrack
+from revisit.evidence.camera import PoseTrack
 
 PAPER = "WBench (arXiv 2605.25874)"
 CARD: dict[str, Any] = {  # of most metrics

@@ -21,9 +21,8 @@ import numpy as np
 from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import ShotChanges
-from revisit.metrics.frame_index import nearest_rows, true_runs
+from revisit.metrics.rows import nearest_rows, true_runs, unit_vectors
 from revisit.metrics.rules import is_upstream_rule
-from revisit.metrics.vectors import unit_vectors
 from revisit.suites.worldmark.evidence import FLOW_SIZE, FrameVectors, KeyFlow, SmallFrameVectors, keys_undo_each_other
 from revisit.suites.worldmark.metrics.control import CARD, SEA_RAFT
 from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, make_signal

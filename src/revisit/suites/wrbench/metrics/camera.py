@@ -19,7 +19,7 @@ from revisit.core import Case, InvalidEvidence, NoScore, PublishedMaker, Score, 
 from revisit.evidence.camera import ObservedCamera, RequestedCamera
 from revisit.geometry.poses import make_trajectory, resample
 from revisit.geometry.rotations import angle_between_rotations
-from revisit.metrics.requested_camera import (
+from revisit.metrics.camera import (
     CameraRequest,
     camera_request_of_case,
     relative_yaw,

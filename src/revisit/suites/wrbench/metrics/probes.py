@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
-from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import require_passed_canary
+from revisit.evidence.judged import UNANSWERED, YES, JudgeAnswers, require_passed_canary
 from revisit.suites.wrbench.evidence import ProbeAnswers
 from revisit.suites.wrbench.metrics import FACTS
 

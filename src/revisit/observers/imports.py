@@ -1,4 +1,8 @@
-"""Tables of numbers from CSV and npz files that other programs wrote: named columns, checked before they are used."""
+"""Evidence from files that came with a clip, without decoding frames, and tables of numbers from such files.
+
+Camera paths: the clip's own, and the true one (docs/poses.md). Masks and descriptors of the target, from npz files.
+Tables are CSV and npz files that other programs wrote: named columns, checked before they are used.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,68 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import MediaError
-from revisit.media import load_npz
-from revisit.media.error_names import printable_line
+from revisit.core import MediaError, observer
+from revisit.evidence.camera import PoseTrack, TruePoseTrack
+from revisit.evidence.target import ObjectFeatures, ObjectMasks
+from revisit.media import array_shapes_in_npz, load_npz
+from revisit.media.error_names import printable_line, raise_media_errors_naming_file
 from revisit.media.text_files import csv_dict_reader, read_text
+from revisit.observers.poses import pose_format_of_file, read_poses
 
+MASKS = "an npz with mask (frames, height, width), frame and maker"
+OBJECT = "an npz with vector (rows, channels), frame, looked (all frames asked) and maker"
 NOT_STATED = "not stated"  # who made the numbers
+
+
+@observer(id="import.poses", version=2, kind="file", makes=PoseTrack, artifact="poses", sets=("lite",))
+def import_poses(path: Path, *, format: str = "auto") -> PoseTrack:
+    """The camera path of the clip, from its file of poses."""
+    return PoseTrack(**_pose_track_fields(path, format))
+
+
+@observer(id="import.true_poses", version=2, kind="file", makes=TruePoseTrack, artifact="true_poses", sets=("lite",))
+def import_true_poses(path: Path, *, format: str = "auto") -> TruePoseTrack:
+    """The camera path that the clip should have shown, from the dataset's file of poses."""
+    return TruePoseTrack(**_pose_track_fields(path, format))
+
+
+def _pose_track_fields(path: Path, format: str) -> dict[str, Any]:
+    """Fields of a track. Poses timed in seconds are taken for one per frame, in order."""
+    trajectory = read_poses(path, format)
+    says_producer = path.suffix == ".npz" and "producer" in array_shapes_in_npz(path)
+    # What odometry made is no pose network's, whatever the format.
+    producer = str(load_npz(path, members=("producer",))["producer"]) if says_producer else ""
+    numbered = trajectory.time_unit == "frames" and bool((trajectory.times == np.round(trajectory.times)).all())
+    return {
+        "frame": trajectory.times.astype(np.int64) if numbered else np.arange(len(trajectory)),
+        "c2w": np.array(trajectory.c2w),
+        "metres": trajectory.scale == "metres",
+        "source": producer or pose_format_of_file(path, format),
+    }
+
+
+@observer(id="import.masks", version=1, kind="file", makes=ObjectMasks, artifact="masks", sets=("lite",))
+def import_masks(path: Path) -> ObjectMasks:
+    """Masks of the target, from an npz file."""
+    with raise_media_errors_naming_file(path):
+        arrays = read_npz_with_frames(path, "mask", MASKS)
+        if arrays["mask"].ndim != 3:
+            raise MediaError(f"its mask has shape {arrays['mask'].shape}; expected {MASKS}")
+        frame, mask = sort_by_frame(arrays["frame"], arrays["mask"] > 0)
+    return ObjectMasks(frame, mask, label_or_default(arrays, "maker"))
+
+
+@observer(
+    id="import.object_features", version=1, kind="file", makes=ObjectFeatures, artifact="object_features",
+    sets=("lite",),
+)  # fmt: skip
+def import_object_features(path: Path) -> ObjectFeatures:
+    """Descriptors of the target, from an npz file."""
+    with raise_media_errors_naming_file(path):
+        arrays = read_npz_with_frames(path, "vector", OBJECT)
+        frame, vector = sort_by_frame(arrays["frame"], finite_float_table(arrays, "vector", OBJECT))
+        looked = parse_frame_numbers(np.ravel(arrays.get("looked", frame)), OBJECT)
+    return ObjectFeatures(np.union1d(looked, frame), frame, vector, label_or_default(arrays, "maker"))
 
 
 def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str, str]]:

@@ -1,1 +1,0 @@
-"""Importers: evidence from files that came with a clip, without decoding frames."""
