@@ -23,7 +23,7 @@ from revisit.media.error_names import printable_line, raise_media_errors_naming_
 from revisit.media.text_files import csv_dict_reader, csv_text, read_text
 from revisit.results import leaderboards as boards
 from revisit.suites.board_rows import board_row_of_printed_line
-from revisit.suites.memobench.columns import LEADERBOARD, PUBLIC_FILES, PublicColumn
+from revisit.suites.memobench.exports import LEADERBOARD, PUBLIC_FILES, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import lowercase_letters_and_digits
 
