@@ -15,10 +15,10 @@ from pathlib import Path
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.suites.clips import existing_option_folder, read_target_boxes
-from revisit.suites.memobench.artifacts import artifact_folders_from_options
-from revisit.suites.memobench.cases import ClipContext, frame_rate_for_true_duration, make_clip_case
+from revisit.suites.memobench.cases import ClipContext, artifact_folders_from_options, make_clip_case
 from revisit.suites.memobench.clip_categories import read_clip_categories
 from revisit.suites.memobench.ground_truth import (
+    FRAME_RATES,
     MemoBenchDataset,
     TrueClip,
     find_dataset_root,
@@ -208,7 +208,9 @@ class _Model:
         if truth is not None and frames is not None and frames < FEWEST_FRAMES:
             reason = f"too short: the clip has {frames} frames, but three phases need {FEWEST_FRAMES}"
             return _rejected_clip(name, self.name, reason)
-        rate = frame_rate_for_true_duration(name, frames, truth) if location.path.is_dir() else None
+        rate = None
+        if truth is not None and frames and location.path.is_dir():  # it has no clock, and is to last as long
+            rate = round(frames * (truth.clip.fps or FRAME_RATES[name.subset]) / truth.frames, 4)
         all_notes = [*notes, *_note_on_ignored_places(location, self.tree), *(truth.notes if truth else ())]
         return make_clip_case(
             name, self.name, Clip(location.path, rate), frames, truth, marks, self.context, all_notes, location.kind
