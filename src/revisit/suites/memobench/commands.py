@@ -20,12 +20,7 @@ from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import FRESH, JSON, WORKERS, run_option
 from revisit.cli.running import run_evaluation
-from revisit.suites.memobench.commands_build import build
-from revisit.suites.memobench.commands_judge import (
-    apply_question_reviews,
-    extract_upstream_wording,
-    write_question_banks,
-)
+from revisit.suites.memobench import commands_build
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
@@ -356,9 +351,9 @@ def _join_csv_files(files: list[Path], place: Path) -> None:
 
 
 COMMANDS = {
-    "build memobench": build,
+    "build memobench": commands_build.build,
     "memobench": app,
-    "judge questions": write_question_banks,
-    "judge wording": extract_upstream_wording,
-    "judge review": apply_question_reviews,
+    "judge questions": commands_build.write_question_banks,
+    "judge wording": commands_build.extract_upstream_wording,
+    "judge review": commands_build.apply_question_reviews,
 }
