@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import Case, Record
 from revisit.results import Results
 from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
-from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_with_rule
+from revisit.suites.mbench.scoring import Answers, TriggerVerdict, answers_with_rule
 
 FOLDER = "metrics"
 STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
