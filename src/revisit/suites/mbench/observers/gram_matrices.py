@@ -20,7 +20,7 @@ from revisit.geometry.fold_pairs import symmetric_pairs
 from revisit.observers.geometry_file import read_geometry
 from revisit.observers.pictures import feed_frames_in_groups
 from revisit.suites.mbench.evidence import CaseAnnotations, GramDistances
-from revisit.suites.mbench.observers.returned_pairs import returned_pairs_frames_and_note
+from revisit.suites.mbench.observers.returned_pairs import choose_returned_pairs
 
 LONG_SIDE = 512
 AT_ONCE = 4  # frames; VGG takes 300 MB for each
@@ -36,11 +36,11 @@ def frame_pairs_to_compare(
     near = [(later, earlier, False) for earlier, later in pairwise(spread)]
     geometry = None if path is None else read_geometry(path, convention)
     if geometry is None or path is None or geometry.refused:
-        pairs, numbers = symmetric_pairs(count), np.arange(count)
+        pairs = symmetric_pairs(count)
+        ends = np.stack([pairs.row, pairs.other], axis=1)
     else:
-        pairs, numbers, _ = returned_pairs_frames_and_note(geometry, path, count, annotations, rule)
-    out, back = numbers[pairs.row].tolist(), numbers[pairs.other].tolist()
-    return [*near, *((later, earlier, True) for earlier, later in zip(out, back, strict=True))]
+        ends = choose_returned_pairs(geometry, path, count, annotations, rule).ends
+    return [*near, *((later, earlier, True) for earlier, later in ends.tolist())]
 
 
 def frames_of_compared_pairs(

@@ -49,24 +49,15 @@ class ChosenPairs:
 
 
 def choose_returned_pairs(
-    clip: ClipInfo, path: Path, annotations: CaseAnnotations, rule: str, convention: str
-) -> ChosenPairs:
-    """The pairs of frames of a clip, from the poses in the file and the setting of the case."""
-    geometry = read_geometry(path, convention)
-    pairs, frame, note = returned_pairs_frames_and_note(geometry, path, clip.count, annotations, rule)
-    notes = [text for text in (note, pairs.note, "" if geometry.depth is not None else "no depth") if text]
-    return ChosenPairs(geometry, pairs, frame, "; ".join(notes))
-
-
-def returned_pairs_frames_and_note(
     geometry: Geometry, path: Path, count: int, annotations: CaseAnnotations, rule: str
-) -> tuple[Pairs, np.ndarray, str]:
-    """Poses that see one view out and back, the frame number of each pose, and what had to be assumed of these."""
+) -> ChosenPairs:
+    """The pairs of frames of a clip of `count` frames, from the poses in the file and the setting of the case."""
     with raise_media_errors_naming_file(path):
         frame, note = frame_numbers_of_poses(len(geometry.c2w), geometry.frame, count)
     depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
     pairs = segment_or_out_and_back_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper")
-    return pairs, frame, note
+    notes = [text for text in (note, pairs.note, "" if geometry.depth is not None else "no depth") if text]
+    return ChosenPairs(geometry, pairs, frame, "; ".join(notes))
 
 
 @observer(
@@ -77,7 +68,7 @@ def return_matches(
     clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
 ) -> FrameStream:
     """Matching points of the frames that see one view out and back."""
-    choice = choose_returned_pairs(clip, path, annotations, rule, convention)
+    choice = choose_returned_pairs(read_geometry(path, convention), path, clip.count, annotations, rule)
     points = {number: find_sift_points(grey) for number, grey in (yield from collect_grey_pictures(choice)).items()}
     at = choice.pairs_with_both(points)
     tables = [match_sift_points(points[first], points[second]) for first, second in choice.ends[at].tolist()]
@@ -103,8 +94,8 @@ def warped_views(
     clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
 ) -> FrameStream:
     """The late frames, as the early cameras would see them."""
-    choice = choose_returned_pairs(clip, path, annotations, rule, convention)
-    geometry = choice.geometry
+    geometry = read_geometry(path, convention)
+    choice = choose_returned_pairs(geometry, path, clip.count, annotations, rule)
     pictures = yield from collect_grey_pictures(choice)
     at = choice.pairs_with_both(pictures if geometry.depth is not None else ())
     frame, other = choice.ends[at, 0], choice.ends[at, 1]
