@@ -463,7 +463,7 @@ def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch:
     rgb = np.random.default_rng(3).integers(0, 255, (160, 160, 3), dtype=np.uint8)
     frames = [rgb, np.ascontiguousarray(rgb[::-1])]
     monkeypatch.setattr(sam2, "masks_at", lambda logits, size: np.ones((len(logits), *size), bool))
-    monkeypatch.setattr(below, "is_body_mask", lambda mask, face: face[0] > 8)
+    monkeypatch.setattr(people, "is_body_mask", lambda mask, face: face[0] > 8)
     monkeypatch.setattr(scrfd, "SURE", 0.6)
     seen = faces(frames)
     made = bodies(frames)

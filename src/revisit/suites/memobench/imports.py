@@ -1,6 +1,11 @@
-"""Results of networks, from files: detections, depth, patch descriptors and ratings of frames. For users who run the
-networks themselves. Frames are numbered from 0. `maker` names the network and is told with every score. The files are
-described in docs/memobench-metrics.md.
+"""Files from outside: a judge's answers, and what networks found: detections, depth, patch descriptors and ratings.
+
+For users who run judges and networks themselves. Answers are a results CSV of the public MemoBench script (columns
+scene, video_id, Evaluation, ...), a JSON list of objects with ID and Answer, an object with such a list under `answers`
+and the names `judge` and `frames`, or JSON lines of such objects. Rules for broken answers: docs/memobench-vqa.md.
+
+Frames are numbered from 0. `maker` names the network and is told with every score. The files of networks are described
+in docs/memobench-metrics.md.
 """
 
 from __future__ import annotations
@@ -12,8 +17,17 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError, observer
+from revisit.core.text import parse_json
+from revisit.evidence.answers import (
+    BankQuestion,
+    JudgeAnswers,
+    case_questions,
+    entry_question_number,
+    find_json_in_reply,
+    judge_answers_from_entries,
+)
 from revisit.media.error_names import raise_media_errors_naming_file
-from revisit.media.text_files import read_json_object
+from revisit.media.text_files import csv_dict_reader, read_json_object, read_text
 from revisit.observers.imports.tables import (
     label_or_default,
     parse_finite_floats,
@@ -31,6 +45,8 @@ from revisit.suites.memobench.evidence import (
     ImageRewards,
 )
 
+MOST_BYTES = 16 << 20  # of answers
+ANSWERS = 'a list of objects with "ID" and "Answer" (Yes or No), or a results CSV with such a list under Evaluation'
 DETECTIONS = (
     "a CSV with the columns frame, coverage, score (both empty in a frame without masks) and prompt; a JSON object "
     'with "prompt" and "frames": [{"frame": 0, "masks": [{"coverage": 0.1, "score": 0.9}]}]; or an npz with frame, '
@@ -40,6 +56,55 @@ COLUMNS = ("frame", "coverage", "score")
 VALUES = "a CSV with the columns frame and value, or an npz with frame and value; maker names the network"
 DEPTH = "an npz with depth (frames, height, width), frame, inverse (near is large) and maker"
 TOKENS = "an npz with tokens (frames, patches, channels), frame, cropped and maker"
+
+
+@observer(
+    id="import.vqa_answers", version=2, kind="file", makes=JudgeAnswers, artifact="vqa_answers",
+    inputs=("annotations",), sets=("lite",),
+)  # fmt: skip
+def vqa_answers(path: Path, annotations: Mapping[str, object]) -> JudgeAnswers:
+    """The answers in a file, for the questions of the case or, where it has none, for those that the file echoes."""
+    with raise_media_errors_naming_file(path):
+        entries, judge, frames = read_answer_entries(path)
+        questions = case_questions(annotations) or questions_from_answer_entries(entries)
+    return judge_answers_from_entries(questions, entries, judge=judge, frames=frames)
+
+
+def read_answer_entries(path: Path) -> tuple[Sequence[Any], str, str]:
+    """The entries of a file of answers, unchecked, who gave them, and the digest of the frames they are about."""
+    text, what = read_text(path, MOST_BYTES), "it"
+    name, kind = f"answers in {path.suffix.removeprefix('.') or 'a file'}", path.suffix.lower()
+    if kind == ".csv":
+        rows = list(csv_dict_reader(text))
+        if len(rows) != 1 or not rows[0].get("Evaluation"):
+            raise MediaError(f"it has {len(rows)} rows; expected one row with the judge's list under Evaluation")
+        text, what = rows[0]["Evaluation"], "its Evaluation"
+    try:
+        lines = kind in (".jsonl", ".ndjson")
+        content = [parse_json(line) for line in text.split("\n") if line.strip()] if lines else find_json_in_reply(text)
+    except ValueError as error:
+        raise MediaError(f"{what} is not JSON ({error}); expected {ANSWERS}") from None
+    if isinstance(content, dict) and isinstance(content.get("answers"), list):
+        return content["answers"], str(content.get("judge") or name), str(content.get("frames") or "")
+    if not isinstance(content, list):
+        raise MediaError(f"{what} is a {type(content).__name__}; expected {ANSWERS}")
+    return content, name, ""
+
+
+def questions_from_answer_entries(entries: Sequence[Any]) -> tuple[BankQuestion, ...]:
+    """The questions as the entries echo them; refused unless each says its number, dimension and polarity."""
+    questions: dict[int, BankQuestion] = {}
+    for position, entry in enumerate(entries, 1):
+        number = entry_question_number(entry)
+        polarity = entry.get("Dimension Polarity") if isinstance(entry, dict) else None
+        if number is None or polarity not in ("Positive", "Negative") or not entry.get("Dimension"):
+            raise MediaError(
+                f"entry {position} lacks ID, Dimension or Dimension Polarity, and no question bank was given that has "
+                "them; give the folder of the bank"
+            )
+        question = BankQuestion(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
+        questions.setdefault(number, question)
+    return tuple(questions.values())
 
 
 @observer(id="import.detections", version=1, kind="file", makes=Detections, artifact="detections", sets=("lite",))
