@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -21,9 +21,6 @@ from revisit.cli.help import Commands
 from revisit.cli.options import FRESH, JSON, WORKERS, run_option
 from revisit.cli.running import run_evaluation
 from revisit.suites.memobench import commands_build
-
-if TYPE_CHECKING:
-    from revisit.engine.request import Request
 
 app = Commands("MemoBench: the commands of its public scripts.")
 
@@ -258,6 +255,7 @@ class Evaluations:
     ) -> Path:  # fmt: skip
         """Score a folder of clips, and print what came of it unless JSON is printed later; the folder of the run."""
         from revisit.cli.run_summary import print_run_summary
+        from revisit.engine.parameters import default_parameters_of_plan
         from revisit.engine.request import Request
 
         suite_options = [f"gt={self.data.resolve()}", f"model={model}", *options]
@@ -265,8 +263,12 @@ class Evaluations:
             source, "memobench", self.observer_set, self.protocol, metrics, None, "auto", [], suite_options, judge,
             truth=False,
         )  # fmt: skip
-        if sampling:
-            request = _request_with_sampling(request, sampling)
+        if sampling:  # for everything in the request that has a size or a step of frames
+            parameters = {}
+            for check, has in default_parameters_of_plan(request.plan()).items():
+                if own := {name: value for name, value in sampling.items() if name in has}:
+                    parameters[check] = own
+            request = replace(request, parameters=parameters)
         finished_run = run_evaluation(request, out, fresh=self.fresh, workers=self.workers)
         self.summaries[str(finished_run.path)] = finished_run.summary
         if not self.json:
@@ -277,17 +279,6 @@ class Evaluations:
         """Print the summaries of all runs, where JSON was asked for."""
         if self.json:
             console.print_json(self.summaries)
-
-
-def _request_with_sampling(request: Request, sampling: Mapping[str, int]) -> Request:
-    """The request with a size or a step of frames for everything in it that has one."""
-    from revisit.engine.parameters import default_parameters_of_plan
-
-    parameters = {}
-    for check, has in default_parameters_of_plan(request.plan()).items():
-        if own := {name: value for name, value in sampling.items() if name in has}:
-            parameters[check] = own
-    return replace(request, parameters=parameters)
 
 
 def _prompt_file_option(flag: str, file: Path | None) -> list[str]:

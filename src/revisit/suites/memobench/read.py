@@ -65,7 +65,8 @@ def read(
     names = None if only is None else {_canonical_clip_or_scene(part) for part in only.split(",") if part.strip()}
     has_some = names is None
     for entry in _read_all_cases(source, **options):
-        if names is None or _is_clip_or_scene_among(entry, names):
+        clip = entry.id.partition("@")[0].rpartition("/")[2]
+        if names is None or clip in names or (entry.condition and entry.condition in names):
             has_some = True
             yield entry
     if not has_some:
@@ -76,11 +77,6 @@ def _canonical_clip_or_scene(text: str) -> str:
     """A clip's id or a scene, whichever way it is spelled."""
     name = parse_clip_name(text.strip())
     return name.id if name is not None else canonical_scene_name(text.strip())
-
-
-def _is_clip_or_scene_among(entry: Case | Rejected, names: set[str]) -> bool:
-    clip = entry.id.partition("@")[0].rpartition("/")[2]
-    return clip in names or (bool(entry.condition) and entry.condition in names)
 
 
 def _read_all_cases(
