@@ -28,14 +28,7 @@ from revisit.evidence.answers import (
 )
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import csv_dict_reader, read_json_object, read_text
-from revisit.observers.imports.tables import (
-    label_or_default,
-    parse_finite_floats,
-    parse_frame_numbers,
-    read_csv,
-    read_npz_with_frames,
-    sort_by_frame,
-)
+from revisit.observers.imports import tables
 from revisit.suites.memobench.evidence import (
     AestheticScores,
     DepthMaps,
@@ -113,8 +106,8 @@ def detections(path: Path) -> Detections:
     with raise_media_errors_naming_file(path):
         reader = {".csv": _read_detections_csv, ".json": _read_detections_json}.get(path.suffix.lower())
         facts = (reader or _read_detections_npz)(path)
-        index, frame = (parse_frame_numbers(facts[name], DETECTIONS) for name in ("looked", "frame"))
-        coverage, score = (parse_finite_floats(facts[name], name, DETECTIONS) for name in ("coverage", "score"))
+        index, frame = (tables.parse_frame_numbers(facts[name], DETECTIONS) for name in ("looked", "frame"))
+        coverage, score = (tables.parse_finite_floats(facts[name], name, DETECTIONS) for name in ("coverage", "score"))
         for name, values in (("coverage", coverage), ("score", score)):
             if len(values) and (values.min() < 0 or values.max() > 1):
                 ends = f"{values.min():g} to {values.max():g}"
@@ -122,15 +115,15 @@ def detections(path: Path) -> Detections:
         if not len(frame) == len(coverage) == len(score):
             counts = f"{len(frame)} frames, {len(coverage)} coverages and {len(score)} scores"
             raise MediaError(f"it has {counts}; expected one of each per mask")
-        threshold = parse_finite_floats([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
+        threshold = tables.parse_finite_floats([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
     return Detections(
         index=np.union1d(index, frame),
         frame=frame,
         coverage=coverage,
         score=score,
-        prompt=label_or_default(facts, "prompt", ""),
+        prompt=tables.label_or_default(facts, "prompt", ""),
         threshold=float(threshold),
-        maker=label_or_default(facts, "maker"),
+        maker=tables.label_or_default(facts, "maker"),
     )
 
 
@@ -139,7 +132,7 @@ DetectionTable = Mapping[str, Any]
 
 
 def _read_detections_csv(path: Path) -> DetectionTable:
-    rows = read_csv(path, COLUMNS, DETECTIONS)
+    rows = tables.read_csv(path, COLUMNS, DETECTIONS)
     masks = [row for row in rows if row["coverage"] or row["score"]]
     prompts = {row["prompt"] for row in rows if row.get("prompt")}
     if len(prompts) > 1:
@@ -163,7 +156,7 @@ def _read_detections_json(path: Path) -> DetectionTable:
 
 
 def _read_detections_npz(path: Path) -> DetectionTable:
-    arrays = read_npz_with_frames(path, "score", DETECTIONS)
+    arrays = tables.read_npz_with_frames(path, "score", DETECTIONS)
     if "coverage" not in arrays:
         raise MediaError(f"it has no coverage; expected {DETECTIONS}")
     columns = {name: np.ravel(arrays[name]) for name in COLUMNS}
@@ -178,28 +171,30 @@ def _detection_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[o
 def depth(path: Path) -> DepthMaps:
     """Depth maps of frames, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = read_npz_with_frames(path, "depth", DEPTH)
+        arrays = tables.read_npz_with_frames(path, "depth", DEPTH)
         maps = arrays["depth"]
         if maps.ndim != 3 or not np.isfinite(maps).all():
             raise MediaError(f"its depth has the shape {maps.shape} or values that are not finite; expected {DEPTH}")
-        frame, maps = sort_by_frame(arrays["frame"], maps.astype(np.float32))
-    return DepthMaps(frame, maps, bool(arrays.get("inverse", np.array(True)).all()), label_or_default(arrays, "maker"))
+        frame, maps = tables.sort_by_frame(arrays["frame"], maps.astype(np.float32))
+    return DepthMaps(
+        frame, maps, bool(arrays.get("inverse", np.array(True)).all()), tables.label_or_default(arrays, "maker")
+    )
 
 
 @observer(id="import.tokens", version=1, kind="file", makes=IdentityTokens, artifact="tokens")
 def tokens(path: Path) -> IdentityTokens:
     """Patch descriptors of frames, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = read_npz_with_frames(path, "tokens", TOKENS)
+        arrays = tables.read_npz_with_frames(path, "tokens", TOKENS)
         descriptors = arrays["tokens"]
         if descriptors.ndim == 4:
             descriptors = descriptors.reshape(len(descriptors), -1, descriptors.shape[3])
         if descriptors.ndim != 3 or not np.isfinite(descriptors).all():
             shape = descriptors.shape
             raise MediaError(f"its tokens have the shape {shape} or values that are not finite; expected {TOKENS}")
-        frame, descriptors = sort_by_frame(arrays["frame"], descriptors.astype(np.float32))
+        frame, descriptors = tables.sort_by_frame(arrays["frame"], descriptors.astype(np.float32))
     return IdentityTokens(
-        frame, descriptors, label_or_default(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any())
+        frame, descriptors, tables.label_or_default(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any())
     )
 
 
@@ -227,13 +222,13 @@ def _read_frame_values_and_maker(path: Path) -> tuple[np.ndarray, np.ndarray, st
     """Frame numbers, their values, and who made them."""
     with raise_media_errors_naming_file(path):
         if path.suffix.lower() == ".csv":
-            rows = read_csv(path, ("frame", "value"), VALUES)
+            rows = tables.read_csv(path, ("frame", "value"), VALUES)
             columns = {name: [row[name] for row in rows] for name in ("frame", "value")}
             facts: Mapping[str, Any] = {**(rows[0] if rows else {}), **columns}
         else:
-            facts = read_npz_with_frames(path, "value", VALUES)
-        frame = parse_frame_numbers(facts["frame"], VALUES)
-        value = parse_finite_floats(np.ravel(facts["value"]), "value", VALUES)
+            facts = tables.read_npz_with_frames(path, "value", VALUES)
+        frame = tables.parse_frame_numbers(facts["frame"], VALUES)
+        value = tables.parse_finite_floats(np.ravel(facts["value"]), "value", VALUES)
         if not len(frame):
             raise MediaError(f"it has no frames; expected {VALUES}")
-        return (*sort_by_frame(frame, value), label_or_default(facts, "maker"))
+        return (*tables.sort_by_frame(frame, value), tables.label_or_default(facts, "maker"))
