@@ -15,6 +15,7 @@ from pathlib import Path
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.suites.clips import existing_option_folder, read_target_boxes
+from revisit.suites.memobench import layouts
 from revisit.suites.memobench.cases import ClipContext, artifact_folders_from_options, make_clip_case
 from revisit.suites.memobench.clip_categories import read_clip_categories
 from revisit.suites.memobench.ground_truth import (
@@ -23,14 +24,6 @@ from revisit.suites.memobench.ground_truth import (
     TrueClip,
     find_dataset_root,
     open_memobench_dataset,
-)
-from revisit.suites.memobench.layouts import (
-    PREFER,
-    ClipLocation,
-    clip_names_in_tree,
-    count_frames,
-    find_clip_location,
-    find_model_trees,
 )
 from revisit.suites.memobench.metadata import (
     FEWEST_FRAMES,
@@ -55,7 +48,9 @@ def is_memobench_source(source: Path) -> bool:
     if find_dataset_root(source) == source:
         return True
     trees = [source, *(entry for entry in source.iterdir() if entry.is_dir())]
-    return any(clip_names_in_tree(tree) for tree in trees if (tree / "Synthetic").is_dir() or (tree / "Real").is_dir())
+    return any(
+        layouts.clip_names_in_tree(tree) for tree in trees if (tree / "Synthetic").is_dir() or (tree / "Real").is_dir()
+    )
 
 
 def read(
@@ -99,8 +94,8 @@ def _read_all_cases(
     unordered_marks: str = "reject",
 ) -> Iterator[Case | Rejected]:
     """All cases and what is missing; a protocol may clamp `unordered_marks`."""
-    if prefer not in PREFER:
-        raise UsageError(f"--option prefer takes {' or '.join(PREFER)}, not {prefer!r}")
+    if prefer not in layouts.PREFER:
+        raise UsageError(f"--option prefer takes {' or '.join(layouts.PREFER)}, not {prefer!r}")
     folders = artifact_folders_from_options({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     targets_by_clip = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
     places = [existing_option_folder("metadata", metadata)] if metadata is not None else []
@@ -125,7 +120,7 @@ def _read_all_cases(
             raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
         yield from _cases_of_plain_clips(plain, own_marks, make_context(places, banks), ordered)
         return
-    trees = find_model_trees(source)
+    trees = layouts.find_model_trees(source)
     if not trees:
         raise UsageError(
             f"{source}: no generated clips found; expected Synthetic/{{Scene}}/{{Scene}}_{{NNN}}/frames or "
@@ -139,7 +134,7 @@ def _read_all_cases(
     if data is not None:
         places, banks = [*places, *data.metadata_folders], [*banks, data.root / BANKS]
     every_clip = make_context(places, banks)
-    present = {name: clip_names_in_tree(tree) for name, tree in trees.items()}
+    present = {name: layouts.clip_names_in_tree(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
         clips_of_model = _Model(name, tree, every_clip, prefer, own_marks)
@@ -194,13 +189,13 @@ class _Model:
         self, data: MemoBenchDataset | None, name: ClipName, marks: Marks | None = None, notes: tuple[str, ...] = ()
     ) -> Case | Rejected:
         """The case of a clip, compared with the dataset where there is one."""
-        location = find_clip_location(self.tree, name, self.prefer)
+        location = layouts.find_clip_location(self.tree, name, self.prefer)
         if location is None:
             return _rejected_clip(name, self.name, f"missing: no clip of {name.id} in any layout", True)
         truth = None if data is None else data.true_clip_or_problem(name, marks)
         if isinstance(truth, str):
             return _rejected_clip(name, self.name, truth)
-        frames = count_frames(Clip(location.path))
+        frames = layouts.count_frames(Clip(location.path))
         if truth is not None and frames is not None and frames < FEWEST_FRAMES:
             reason = f"too short: the clip has {frames} frames, but three phases need {FEWEST_FRAMES}"
             return _rejected_clip(name, self.name, reason)
@@ -263,9 +258,9 @@ def _cases_of_plain_clips(
     """The clips of a folder that has the ground truth among them, and marks only if the user gives some."""
     for (name, model), path in sorted(clips.items(), key=lambda item: (item[0][1], item[0][0])):
         true = clips.get((name, GROUND_TRUTH))
-        frames = count_frames(Clip(path))
+        frames = layouts.count_frames(Clip(path))
         truth = None
-        if true is not None and (true_frames := count_frames(Clip(true))) is not None:
+        if true is not None and (true_frames := layouts.count_frames(Clip(true))) is not None:
             truth = TrueClip(Clip(true), true_frames)
         marks = own_marks.get(name)
         problem = marks.problem_sentence(truth.frames, ordered=ordered) if marks and truth else None
@@ -276,7 +271,7 @@ def _cases_of_plain_clips(
         yield replace(case, reference=None, align="") if model == GROUND_TRUTH else case
 
 
-def _note_on_ignored_places(location: ClipLocation, tree: Path) -> list[str]:
+def _note_on_ignored_places(location: layouts.ClipLocation, tree: Path) -> list[str]:
     """What to say of a clip that lies in several places."""
     if not location.others:
         return []
