@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -41,9 +41,10 @@ class ClipContext:
     banks: Sequence[Path]  # folders of questions
     targets: Mapping[str, Target]  # by clip, or by clip and model
     artifact_folders: Mapping[str, Path]  # artifact -> folder of files that somebody made for the clips
-    wording: Mapping[str, str] = field(default_factory=dict)  # the words of the user's own questions to a judge
-    categories: Categories = field(default_factory=dict)  # kinds of clips, from a file of the user's own
-    prompts: Mapping[ClipName, str] = field(default_factory=dict)  # that clips were made with, from such a file
+    wording: Mapping[str, str]  # the words of the user's own questions to a judge
+    categories: Categories  # kinds of clips, from a file of the user's own
+    prompts: Mapping[ClipName, str]  # that clips were made with, from such a file
+    marks: Mapping[ClipName, Marks]  # from such a file, for clips that no sheet of the dataset covers
 
     def load_final_questions(self, name: ClipName, notes: list[str]) -> list[dict[str, object]]:
         """The final questions about a clip; a file that cannot be used becomes a note."""

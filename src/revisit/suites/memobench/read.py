@@ -106,7 +106,8 @@ def _read_all_cases(
     own_prompts = {} if prompts is None else read_prompts_by_clip(_require_option_file("prompts", prompts))
 
     def make_context(places: list[Path], banks: list[Path]) -> ClipContext:
-        return ClipContext(find_and_read_metadata(places), banks, targets_by_clip, folders, words, strata, own_prompts)
+        by_clip = find_and_read_metadata(places)
+        return ClipContext(by_clip, banks, targets_by_clip, folders, words, strata, own_prompts, own_marks)
 
     own = find_dataset_root(source) if source.is_dir() else None
     if own is not None:
@@ -118,7 +119,7 @@ def _read_all_cases(
     if plain:
         if gt is not None:
             raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
-        yield from _cases_of_plain_clips(plain, own_marks, make_context(places, banks), ordered)
+        yield from _cases_of_plain_clips(plain, make_context(places, banks), ordered)
         return
     trees = layouts.find_model_trees(source)
     if not trees:
@@ -137,7 +138,7 @@ def _read_all_cases(
     present = {name: layouts.clip_names_in_tree(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
-        clips_of_model = _Model(name, tree, every_clip, prefer, own_marks)
+        clips_of_model = _Model(name, tree, every_clip, prefer)
         if data is None:
             yield from (clips_of_model.case_or_rejected(None, clip) for clip in sorted(present[name]))
         else:
@@ -162,7 +163,6 @@ class _Model:
     tree: Path
     context: ClipContext
     prefer: str
-    marks: Mapping[ClipName, Marks]  # for clips that no sheet of the dataset covers
 
     def cases_of_dataset_clips(
         self, data: MemoBenchDataset, present: set[ClipName], subsets: set[str]
@@ -174,7 +174,7 @@ class _Model:
             if sheet is None:
                 missing = (f"there is no {SHEETS[subset]}.xlsx, so phases are unknown",)
                 for clip in sorted(own_clips | {clip for clip in data.clip_names if clip.subset == subset}):
-                    own_marks = self.marks.get(clip)
+                    own_marks = self.context.marks.get(clip)
                     yield self.case_or_rejected(data, clip, own_marks, missing if own_marks is None else ())
                 continue
             yield from _rejected_sheet_rows(data, subset, self.name)
@@ -250,10 +250,7 @@ def _require_option_file(option: str, path: str) -> Path:
 
 
 def _cases_of_plain_clips(
-    clips: Mapping[tuple[ClipName, str], Path],
-    own_marks: Mapping[ClipName, Marks],
-    context: ClipContext,
-    ordered: bool,
+    clips: Mapping[tuple[ClipName, str], Path], context: ClipContext, ordered: bool
 ) -> Iterator[Case | Rejected]:
     """The clips of a folder that has the ground truth among them, and marks only if the user gives some."""
     for (name, model), path in sorted(clips.items(), key=lambda item: (item[0][1], item[0][0])):
@@ -262,7 +259,7 @@ def _cases_of_plain_clips(
         truth = None
         if true is not None and (true_frames := layouts.count_frames(Clip(true))) is not None:
             truth = TrueClip(Clip(true), true_frames)
-        marks = own_marks.get(name)
+        marks = context.marks.get(name)
         problem = marks.problem_sentence(truth.frames, ordered=ordered) if marks and truth else None
         if problem is not None:
             yield _rejected_clip(name, model, problem)
