@@ -37,6 +37,10 @@ class TrueClip:
     intrinsics: tuple[float, float, float, float] | None = None  # fx, fy, cx, cy of the first frame
     notes: tuple[str, ...] = ()
 
+    def frame_rate(self, subset: str) -> float:
+        """Frames a second; those of the recordings of a split where the clip does not say so itself."""
+        return self.clip.fps or FRAME_RATES[subset]
+
 
 @dataclass
 class MemoBenchDataset:

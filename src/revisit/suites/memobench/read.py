@@ -18,13 +18,7 @@ from revisit.suites.clips import existing_option_folder, read_target_boxes
 from revisit.suites.memobench import layouts
 from revisit.suites.memobench.cases import ClipContext, artifact_folders_from_options, make_clip_case
 from revisit.suites.memobench.clip_categories import read_clip_categories
-from revisit.suites.memobench.ground_truth import (
-    FRAME_RATES,
-    MemoBenchDataset,
-    TrueClip,
-    find_dataset_root,
-    open_memobench_dataset,
-)
+from revisit.suites.memobench.ground_truth import MemoBenchDataset, TrueClip, find_dataset_root, open_memobench_dataset
 from revisit.suites.memobench.metadata import (
     FEWEST_FRAMES,
     SHEETS,
@@ -201,7 +195,7 @@ class _Model:
             return _rejected_clip(name, self.name, reason)
         rate = None
         if truth is not None and frames and location.path.is_dir():  # it has no clock, and is to last as long
-            rate = round(frames * (truth.clip.fps or FRAME_RATES[name.subset]) / truth.frames, 4)
+            rate = round(frames * truth.frame_rate(name.subset) / truth.frames, 4)
         all_notes = [*notes, *_note_on_ignored_places(location, self.tree), *(truth.notes if truth else ())]
         return make_clip_case(
             name, self.name, Clip(location.path, rate), frames, truth, marks, self.context, all_notes, location.kind
