@@ -135,7 +135,7 @@ def write_question_banks(
     from revisit.suites.memobench.ground_truth import MemoBenchDataset, find_dataset_root
     from revisit.suites.memobench.names import parse_clip_name
     from revisit.suites.memobench.question_pipeline import BankTask, make_bank_tasks
-    from revisit.suites.memobench.wording import read_question_wording
+    from revisit.suites.memobench.questions import read_question_wording
 
     words = {} if wording is None else read_question_wording(wording)
     root = find_dataset_root(truth) if truth.is_dir() else None
@@ -227,7 +227,7 @@ def extract_upstream_wording(
 ) -> None:
     """Extract the wording of MemoBench's questions from its repository."""
     from revisit.core import UsageError
-    from revisit.suites.memobench.wording import wording_as_yaml, wording_from_repository
+    from revisit.suites.memobench.questions import wording_as_yaml, wording_from_repository
 
     if out.exists():
         raise UsageError(f"{out} already exists; choose another file with --out")

@@ -28,7 +28,7 @@ from revisit.suites.memobench.metadata import (
     read_prompts_by_clip,
 )
 from revisit.suites.memobench.names import ClipName, canonical_scene_name, parse_clip_name
-from revisit.suites.memobench.wording import read_question_wording
+from revisit.suites.memobench.questions import read_question_wording
 
 GROUND_TRUTH = "gt"
 PLAIN = re.compile(r"(?P<clip>.+?_\d{1,6})_(?P<model>.+)")
