@@ -301,13 +301,11 @@ def test_looks_of_bodies_are_unit_vectors_of_cloth_and_kind(small_weights: Path)
 
 @pytest.mark.long
 def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.ndarray) -> None:
-    from revisit.suites.mbench.observers import bodies as small
-
     seen = people.find_faces_by_mtcnn(astronaut)
     mirrored = np.ascontiguousarray(astronaut[:, ::-1])
-    which, first = small.describe_bodies_by_mobile_sam(astronaut, seen.box)
-    _, mirror = small.describe_bodies_by_mobile_sam(mirrored, people.find_faces_by_mtcnn(mirrored).box)
-    assert which == [0] and first.shape == (1, small.CHANNELS) and np.linalg.norm(first) == pytest.approx(1)
+    which, first = people.describe_bodies_by_mobile_sam(astronaut, seen.box)
+    _, mirror = people.describe_bodies_by_mobile_sam(mirrored, people.find_faces_by_mtcnn(mirrored).box)
+    assert which == [0] and first.shape == (1, people.CHANNELS) and np.linalg.norm(first) == pytest.approx(1)
 
     mask = np.zeros(astronaut.shape[:2], bool)
     mask[60:500, 100:380] = True
@@ -316,9 +314,9 @@ def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.
         "blue": np.where(np.arange(512)[:, None, None] > 190, astronaut[..., ::-1], astronaut),  # of an orange suit
         "grey": np.where(np.arange(512)[:, None, None] > 190, astronaut.mean(-1, keepdims=True), astronaut),
     }
-    [as_is] = small.describe_masked_regions(astronaut, [mask])
+    [as_is] = people.describe_masked_regions(astronaut, [mask])
     other = {
-        name: float(small.describe_masked_regions(picture.astype(np.uint8), [mask])[0] @ as_is)
+        name: float(people.describe_masked_regions(picture.astype(np.uint8), [mask])[0] @ as_is)
         for name, picture in shown.items()
     }
     assert min(float(first[0] @ mirror[0]), other["darker"]) > 0.93 > 0.9 > max(other["blue"], other["grey"]), other
@@ -450,9 +448,8 @@ def test_the_paper_set_describes_faces_as_its_files_say(buffalo: Path) -> None:
 def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With networks that know nothing: SAM answers once for each face, and its masks are taken to be all of the box."""
     pytest.importorskip("transformers", reason="needs transformers: pip install 'revisit-bench[networks]'")
-    from revisit.suites.mbench.observers.bodies import bodies_by_dino as bodies
-
     from revisit.networks import runtime, sam2, scrfd
+    from revisit.suites.mbench.observers.people import bodies_by_dino as bodies
     from revisit.suites.mbench.observers.people import faces_by_buffalo as faces
     from revisit.suites.mbench.observers.people import find_faces_by_buffalo as find
     from tests.networks.test_networks_detections import save_dinov2, save_sam2
