@@ -386,7 +386,7 @@ def _settings(folder: Path) -> Iterator[Reader]:
     from revisit.labels.formats import read_foreign_labels as read_shape
     from revisit.labels.label import Box, Label, label_to_json, read_label_files
     from revisit.suites.clips import read_target_boxes
-    from revisit.suites.memobench.imports.answers import read_answer_entries
+    from revisit.suites.memobench.imports import read_answer_entries
     from revisit.suites.memobench.question_bank import Bank, Judgement, read_bank, write_bank
 
     folder.mkdir(parents=True)

@@ -14,8 +14,7 @@ from revisit.core import MissingPrerequisite, Score, Unscored
 from revisit.networks import faces as shapes
 from revisit.suites.mbench.evidence import FaceFeatures, FoldPairs
 from revisit.suites.mbench.metrics.entities import assign_face_tracks, human_appearance, human_identity
-from revisit.suites.mbench.observers import bodies as below
-from revisit.suites.mbench.observers import faces as people
+from revisit.suites.mbench.observers import people
 from tests.conftest import OFFLINE, Cli
 from tests.looking import as_frames, driven
 from tests.mbench import add_row, row, write_sample
@@ -192,7 +191,7 @@ def test_mtcnn_finds_the_face_at_any_size_and_mirrored(small_weights: Path, astr
 
 def test_photos_without_people_have_no_face(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data")
-    from revisit.suites.mbench.observers.faces import find_faces_by_mtcnn
+    from revisit.suites.mbench.observers.people import find_faces_by_mtcnn
 
     for picture in (data.coffee(), data.chelsea(), data.rocket(), np.dstack([data.brick()] * 3)):
         assert len(find_faces_by_mtcnn(np.ascontiguousarray(picture)).box) == 0
@@ -201,7 +200,7 @@ def test_photos_without_people_have_no_face(small_weights: Path) -> None:
 def test_descriptors_keep_one_man_together_and_two_apart(
     small_weights: Path, photos: dict[str, np.ndarray], astronaut: np.ndarray
 ) -> None:
-    from revisit.suites.mbench.observers.faces import SAME, find_faces_by_mtcnn
+    from revisit.suites.mbench.observers.people import SAME, find_faces_by_mtcnn
 
     found = {name: find_faces_by_mtcnn(picture).vector for name, picture in {**photos, "astronaut": astronaut}.items()}
     assert all(len(vector) == 1 for vector in found.values()), "one face in each photo"
@@ -239,18 +238,18 @@ def test_frames_are_spread_over_the_clip_or_over_each_part() -> None:
 
 def test_the_body_lies_below_the_face() -> None:
     face = np.array([[100.0, 50, 120, 80], [0, 300, 40, 350]])
-    box = below.body_boxes_below_faces(face, 360, 640)
+    box = people.body_boxes_below_faces(face, 360, 640)
     assert box.tolist() == [[80, 50, 140, 260], [0, 300, 80, 360]]
-    assert below.face_and_chest_points(face, box, 360, 640)[0] == [(110 / 640, 65 / 360), (110 / 640, 116 / 360)]
-    assert below.face_and_chest_points(face, box, 360, 640)[1][1][1] == pytest.approx(355 / 360), (
+    assert people.face_and_chest_points(face, box, 360, 640)[0] == [(110 / 640, 65 / 360), (110 / 640, 116 / 360)]
+    assert people.face_and_chest_points(face, box, 360, 640)[1][1][1] == pytest.approx(355 / 360), (
         "no chest in the frame"
     )
     mask = np.zeros((360, 640), bool)
     mask[60:200, 90:130] = True
-    assert below.is_body_mask(mask, face[0]) and not below.is_body_mask(mask, face[1])
-    assert not below.is_body_mask(mask & (np.arange(360)[:, None] > 90), face[0]), "somebody without this face"
+    assert people.is_body_mask(mask, face[0]) and not people.is_body_mask(mask, face[1])
+    assert not people.is_body_mask(mask & (np.arange(360)[:, None] > 90), face[0]), "somebody without this face"
     mask[300:, 300:] = True
-    found = below.body_masks_by_face(np.stack([mask, mask]), face, box)
+    found = people.body_masks_by_face(np.stack([mask, mask]), face, box)
     assert list(found) == [0] and found[0].sum() == 140 * 40, "what lies outside of the box is not of this body"
 
 
@@ -271,16 +270,15 @@ def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
     frames = as_frames(pictures, 30)
     seen = driven(people.observe_faces(find, 3, "a net", 0.4), frames)
     assert seen.frame.tolist() == [1, 2, 2, 3, 3, 3] and seen.index.tolist() == [0, 1, 2, 3] and seen.same == 0.4
-    bodies = driven(below.observe_bodies(find, describe, "another", np.array([0, 3])), frames)
+    bodies = driven(people.observe_bodies(find, describe, "another", np.array([0, 3])), frames)
     assert bodies.face.tolist() == [4, 5] and bodies.vector.shape == (2, 5)
     assert calls == [0, 1, 2, 3], "each frame is searched once"
-    nothing = driven(below.observe_bodies(find, describe, "another", np.zeros(0, int)), frames[:1])
+    nothing = driven(people.observe_bodies(find, describe, "another", np.zeros(0, int)), frames[:1])
     assert nothing.vector.shape == (0, 0)
 
 
 def test_a_clip_without_faces_is_unscored_with_a_sentence(small_weights: Path) -> None:
-    from revisit.suites.mbench.observers.bodies import bodies_by_mobile_sam
-    from revisit.suites.mbench.observers.faces import faces_by_mtcnn
+    from revisit.suites.mbench.observers.people import bodies_by_mobile_sam, faces_by_mtcnn
 
     wall = np.random.default_rng(0).integers(0, 255, (120, 160, 3), dtype=np.uint8)
     shown = [np.roll(wall, k, 1) for k in range(3)]
@@ -296,20 +294,18 @@ def test_looks_of_bodies_are_unit_vectors_of_cloth_and_kind(small_weights: Path)
     picture = np.random.default_rng(1).integers(0, 255, (96, 128, 3), dtype=np.uint8)
     mask = np.zeros((96, 128), bool)
     mask[10:80, 30:70] = True
-    [seen] = below.describe_masked_regions(picture, [mask])
-    assert seen.shape == (below.CHANNELS,) and np.linalg.norm(seen) == pytest.approx(1)
+    [seen] = people.describe_masked_regions(picture, [mask])
+    assert seen.shape == (people.CHANNELS,) and np.linalg.norm(seen) == pytest.approx(1)
     assert np.linalg.norm(seen[:24]) == pytest.approx(np.sqrt(0.5)), "both parts count alike"
 
 
 @pytest.mark.long
 def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.ndarray) -> None:
-    from revisit.suites.mbench.observers import bodies as small
-
     seen = people.find_faces_by_mtcnn(astronaut)
     mirrored = np.ascontiguousarray(astronaut[:, ::-1])
-    which, first = small.describe_bodies_by_mobile_sam(astronaut, seen.box)
-    _, mirror = small.describe_bodies_by_mobile_sam(mirrored, people.find_faces_by_mtcnn(mirrored).box)
-    assert which == [0] and first.shape == (1, small.CHANNELS) and np.linalg.norm(first) == pytest.approx(1)
+    which, first = people.describe_bodies_by_mobile_sam(astronaut, seen.box)
+    _, mirror = people.describe_bodies_by_mobile_sam(mirrored, people.find_faces_by_mtcnn(mirrored).box)
+    assert which == [0] and first.shape == (1, people.CHANNELS) and np.linalg.norm(first) == pytest.approx(1)
 
     mask = np.zeros(astronaut.shape[:2], bool)
     mask[60:500, 100:380] = True
@@ -318,9 +314,9 @@ def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.
         "blue": np.where(np.arange(512)[:, None, None] > 190, astronaut[..., ::-1], astronaut),  # of an orange suit
         "grey": np.where(np.arange(512)[:, None, None] > 190, astronaut.mean(-1, keepdims=True), astronaut),
     }
-    [as_is] = small.describe_masked_regions(astronaut, [mask])
+    [as_is] = people.describe_masked_regions(astronaut, [mask])
     other = {
-        name: float(small.describe_masked_regions(picture.astype(np.uint8), [mask])[0] @ as_is)
+        name: float(people.describe_masked_regions(picture.astype(np.uint8), [mask])[0] @ as_is)
         for name, picture in shown.items()
     }
     assert min(float(first[0] @ mirror[0]), other["darker"]) > 0.93 > 0.9 > max(other["blue"], other["grey"]), other
@@ -432,8 +428,8 @@ def test_a_picture_lies_in_the_upper_left_corner_of_the_square(size: tuple[int, 
 def test_the_paper_set_describes_faces_as_its_files_say(buffalo: Path) -> None:
     from revisit import weights
     from revisit.networks import arcface
-    from revisit.suites.mbench.observers.faces import faces_by_buffalo as faces
-    from revisit.suites.mbench.observers.faces import find_faces_by_buffalo as find
+    from revisit.suites.mbench.observers.people import faces_by_buffalo as faces
+    from revisit.suites.mbench.observers.people import find_faces_by_buffalo as find
 
     path = weights.file("buffalo-arcface")
     weight = random_arcface(path)
@@ -453,9 +449,9 @@ def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch:
     """With networks that know nothing: SAM answers once for each face, and its masks are taken to be all of the box."""
     pytest.importorskip("transformers", reason="needs transformers: pip install 'revisit-bench[networks]'")
     from revisit.networks import runtime, sam2, scrfd
-    from revisit.suites.mbench.observers.bodies import bodies_by_dino as bodies
-    from revisit.suites.mbench.observers.faces import faces_by_buffalo as faces
-    from revisit.suites.mbench.observers.faces import find_faces_by_buffalo as find
+    from revisit.suites.mbench.observers.people import bodies_by_dino as bodies
+    from revisit.suites.mbench.observers.people import faces_by_buffalo as faces
+    from revisit.suites.mbench.observers.people import find_faces_by_buffalo as find
     from tests.networks.test_networks_detections import save_dinov2, save_sam2
 
     save_sam2(buffalo / "sam2.1-hiera-tiny")
@@ -464,7 +460,7 @@ def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch:
     rgb = np.random.default_rng(3).integers(0, 255, (160, 160, 3), dtype=np.uint8)
     frames = [rgb, np.ascontiguousarray(rgb[::-1])]
     monkeypatch.setattr(sam2, "masks_at", lambda logits, size: np.ones((len(logits), *size), bool))
-    monkeypatch.setattr(below, "is_body_mask", lambda mask, face: face[0] > 8)
+    monkeypatch.setattr(people, "is_body_mask", lambda mask, face: face[0] > 8)
     monkeypatch.setattr(scrfd, "SURE", 0.6)
     seen = faces(frames)
     made = bodies(frames)
@@ -499,7 +495,7 @@ def test_another_network_in_its_place_is_named(buffalo: Path) -> None:
 def tracks_of(clip: Path) -> tuple[FaceFeatures, Score]:
     from revisit.core import Clip
     from revisit.media import Limits, open_clip
-    from revisit.suites.mbench.observers.faces import faces_by_mtcnn
+    from revisit.suites.mbench.observers.people import faces_by_mtcnn
 
     with open_clip(
         Clip(clip), Limits(), wanted=lambda count, fps: people.frames_searched_for_faces(count, fps, {})

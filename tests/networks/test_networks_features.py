@@ -35,7 +35,7 @@ from revisit.networks.efficientnet_lite import (  # noqa: E402
 from revisit.observers.frames import frame_facts  # noqa: E402
 from revisit.observers.masks import cut_square_on_grey, is_whole_view, unit_object_descriptors  # noqa: E402
 from revisit.suites.mbench.evidence import GramDistances  # noqa: E402
-from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
+from revisit.suites.mbench.observers import returned_pairs  # noqa: E402
 from revisit.suites.memobench.metrics.identity import best_patch_similarity  # noqa: E402
 from revisit.worlds.state import TARGET  # noqa: E402
 from tests.conftest import Cli  # noqa: E402
@@ -217,7 +217,7 @@ def test_identity_frames_are_those_of_the_classical_observer() -> None:
 
 
 def test_grams_without_poses_pair_frames_from_both_ends() -> None:
-    pairs = gram_matrices.frame_pairs_to_compare(10, None, {}, samples=4, rule="corrected", convention="auto")
+    pairs = returned_pairs.frame_pairs_to_compare(10, None, {}, samples=4, rule="corrected", convention="auto")
     assert [pair for pair in pairs if not pair[2]] == [(3, 0, False), (6, 3, False), (9, 6, False)]
     assert {pair[:2] for pair in pairs if pair[2]} == {(9, 0), (8, 1), (7, 2), (6, 3), (5, 4)}
 
@@ -233,13 +233,13 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
     frames = as_frames([np.full((6, 8, 3), k, np.uint8) for k in range(41)], 8)
     for id in ("small.grams", "paper.grams"):
         asked = {**OBSERVERS[id].params, **SUITES["mbench"].protocols["paper"][id]}
-        pairs = gram_matrices.frame_pairs_to_compare(info.count, None, {}, **asked)
+        pairs = returned_pairs.frame_pairs_to_compare(info.count, None, {}, **asked)
 
         def matrices(pictures: list[np.ndarray]) -> list[Any]:
             found = torch.tensor([values[int(rgb[0, 0, 0])] for rgb in pictures], dtype=torch.float32)
             return [found[:, None, None] * torch.eye(1)]  # matrices of one number each
 
-        seen = driven(gram_matrices.observe_gram_distances(pairs, matrices, "made up"), frames)
+        seen = driven(returned_pairs.observe_gram_distances(pairs, matrices, "made up"), frames)
         score = rendering_style(seen, rule="paper")
         assert score.facts["pairs"] == 40
         assert score.value == pytest.approx(1 - np.abs(np.diff(values)).mean(), abs=1e-6)
@@ -247,7 +247,7 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
         len(
             [
                 pair
-                for pair in gram_matrices.frame_pairs_to_compare(41, None, {}, samples=32, rule="x", convention="")
+                for pair in returned_pairs.frame_pairs_to_compare(41, None, {}, samples=32, rule="x", convention="")
                 if not pair[2]
             ]
         )
@@ -357,7 +357,7 @@ def test_identical_frames_lie_at_the_bound_and_blur_leads_away_from_it(shared: P
     likeness, _ = best_patch_similarity(tokens[0], tokens, 0.4)
     assert likeness[0] == pytest.approx(1, abs=1e-3)
     assert (np.diff(likeness) < 0).all()
-    layers = gram_matrices.gram_matrices_of_pictures("lpips_vgg", blurred)
+    layers = returned_pairs.gram_matrices_of_pictures("lpips_vgg", blurred)
     difference, norm, other = gram.gram_difference_and_own_norms(
         layers, [layer[:1].expand_as(layer) for layer in layers]
     )

@@ -50,7 +50,7 @@ def test_whoever_writes_questions_is_told_which_ask_the_same(
     small_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tokenizers", reason="needs tokenizers, which comes with transformers")
-    from revisit.suites.memobench.commands_judge import _near_duplicate_sentences
+    from revisit.suites.memobench.commands_build import _near_duplicate_sentences
 
     texts = {
         3: "Does a fox appear on the riverbank and run toward the right side of the frame?",

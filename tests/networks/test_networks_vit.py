@@ -25,7 +25,7 @@ from torch.nn import functional  # noqa: E402
 from revisit import weights  # noqa: E402
 from revisit.core import OBSERVERS, Batch, Frame, MissingPrerequisite  # noqa: E402
 from revisit.networks import dino, preprocessing, runtime  # noqa: E402
-from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
+from revisit.suites.mbench.observers import returned_pairs  # noqa: E402
 from revisit.suites.mind.observers import resize_pair_to_cover  # noqa: E402
 
 WIDTH, LAYERS, HEADS = 128, 2, 2
@@ -354,7 +354,7 @@ def test_gram_distances_of_vgg19(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         number += 2 if isinstance(entry, int) else 1
     torch.save(state, tmp_path / "vgg19.pth")
     shown = [photo((64, 96), seed) for seed in range(2)]
-    matrices = gram_matrices.gram_matrices_of_pictures("vgg19", shown)
+    matrices = returned_pairs.gram_matrices_of_pictures("vgg19", shown)
     x, number, found = preprocessing.normalise_by_channel(torch.from_numpy(np.stack(shown)).permute(0, 3, 1, 2)), 0, []
     for position, entry in enumerate(layout[:-4]):
         if isinstance(entry, int):

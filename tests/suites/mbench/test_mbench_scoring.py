@@ -24,8 +24,13 @@ from revisit.suites.mbench.names import (
     dimensions_of_setting,
     named_dimensions_or_all,
 )
-from revisit.suites.mbench.records import answers_with_rule
-from revisit.suites.mbench.scoring import ItemOutcome, axis_and_total_means, harmonic_mean_or_zero, model_standing
+from revisit.suites.mbench.scoring import (
+    ItemOutcome,
+    answers_with_rule,
+    axis_and_total_means,
+    harmonic_mean_or_zero,
+    model_standing,
+)
 from revisit.suites.mbench.submission import submission_content
 from revisit.suites.mbench.summary import summarise
 

@@ -24,7 +24,7 @@ from revisit.suites.memobench.exports import (
     path_safe_name,
     unique_folder_name_by_model,
 )
-from revisit.suites.memobench.imports.answers import vqa_answers
+from revisit.suites.memobench.imports import vqa_answers
 from revisit.suites.memobench.leaderboard import board_of_files
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, score_pass_rate
 from revisit.suites.memobench.question_bank import Bank, Judgement, questions_as_dicts, write_bank

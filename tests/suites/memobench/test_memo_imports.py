@@ -12,7 +12,7 @@ from revisit.core import MediaError, from_arrays, to_arrays
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
 from revisit.suites.memobench.evidence import Detections
-from revisit.suites.memobench.imports.networks import (
+from revisit.suites.memobench.imports import (
     aesthetic,
     depth,
     detections,

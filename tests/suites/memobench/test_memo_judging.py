@@ -17,7 +17,7 @@ from revisit.engine.plan import make_plan
 from revisit.observers.sets import load_roles
 from revisit.suites.memobench.names import parse_clip_name
 from revisit.suites.memobench.question_bank import find_bank_file, read_bank
-from revisit.suites.memobench.wording import read_question_wording, wording_as_yaml, wording_from_repository
+from revisit.suites.memobench.questions import read_question_wording, wording_as_yaml, wording_from_repository
 from tests.judging import MODEL, question_of, sees_cards, serving
 from tests.memo import clip_folder_of_bank
 from tests.suites.memobench.test_suite_memobench import FRAMES, generated, make_dataset

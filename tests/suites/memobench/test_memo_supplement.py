@@ -33,12 +33,12 @@ from revisit.suites.memobench.clip_categories import (
     unambiguous_process_in_prompt,
 )
 from revisit.suites.memobench.evidence import Detections
+from revisit.suites.memobench.exports import MIDDLE, RADIUS, radar_svg
 from revisit.suites.memobench.metrics.camera import camera_controllability
 from revisit.suites.memobench.metrics.reappearance import object_reappearance
 from revisit.suites.memobench.metrics.true_turn import true_turn
 from revisit.suites.memobench.names import parse_clip_name
 from revisit.suites.memobench.observers.detections import STYLES, detector_prompt_in_style
-from revisit.suites.memobench.radar import MIDDLE, RADIUS, radar_svg
 from revisit.worlds.layouts.common import Model
 from revisit.worlds.layouts.rendering import render_layouts
 from tests.memo import case, frames, scored

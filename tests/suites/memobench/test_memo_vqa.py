@@ -23,8 +23,8 @@ from revisit.evidence.judged import (
     judge_answers_from_entries,
     parse_yes_or_no,
 )
-from revisit.suites.memobench.artifacts import find_judge_answer_file
-from revisit.suites.memobench.imports.answers import read_answer_entries, vqa_answers
+from revisit.suites.memobench.cases import find_judge_answer_file
+from revisit.suites.memobench.imports import read_answer_entries, vqa_answers
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, score_pass_rate, upstream_pass_rates, vqa_cm, vqa_if
 from revisit.suites.memobench.names import parse_clip_name
 from revisit.suites.memobench.question_bank import (

@@ -25,8 +25,6 @@ def import_videos(
     json: bool = JSON,
 ) -> None:
     """Add a model's videos to an MBench dataset. Running it again adds new videos."""
-    from dataclasses import asdict
-
     from revisit.core import UsageError
     from revisit.suites.mbench.dataset import LIST, open_mbench_dataset
     from revisit.suites.mbench.package import add_model_to_dataset
@@ -37,15 +35,13 @@ def import_videos(
         if len(other_models) != 1:
             raise UsageError(f"{dataset} has {len(other_models)} other models; name a list with --assignments")
         assignments = data.root / "models" / other_models[0] / LIST
-    outcome = add_model_to_dataset(data, model, videos, assignments, mode, pattern)
+    placed, kept, missing = add_model_to_dataset(data, model, videos, assignments, mode, pattern)
     if json:
-        console.print_json(asdict(outcome))
+        console.print_json({"placed": placed, "kept": kept, "missing": missing})
         return
-    console.print_to_stderr(
-        f"{outcome.placed} videos placed, {outcome.kept} kept, {len(outcome.missing)} missing in "
-        f"{data.root / 'models' / model}"
-    )
-    console.print_first_lines_to_stderr([f"missing: {item}" for item in outcome.missing], 10)
+    place = data.root / "models" / model
+    console.print_to_stderr(f"{placed} videos placed, {kept} kept, {len(missing)} missing in {place}")
+    console.print_first_lines_to_stderr([f"missing: {item}" for item in missing], 10)
 
 
 def build_both_datasets(

@@ -102,7 +102,7 @@ class MBenchDataset:
     """A folder in MBench's layout."""
 
     root: Path
-    card: Mapping[str, object]
+    card: Mapping[str, Any]
     setting: str
     roots: Sequence[Path] = ()
     artifacts: Sequence[Path] = ()  # folders of pose artifacts that the user names
@@ -111,8 +111,7 @@ class MBenchDataset:
     @cached_property
     def subsets(self) -> list[str]:
         """Subsets that the card declares; all four where it declares none."""
-        declared = self.card.get("subsets")
-        return [str(name) for name in declared] if isinstance(declared, dict | list) and declared else list(SUBSETS)
+        return [str(name) for name in self.card.get("subsets") or SUBSETS]
 
     @cached_property
     def models(self) -> list[str]:
@@ -243,34 +242,29 @@ class MBenchDataset:
         generated = next((entry for entry in listed if entry.get("role") in ("generated", None)), None)
         if videos and generated is None:
             add_problem("no generated video", "none of media.videos has the role generated")
-        default = self.path_from_pattern("output_video", **names)
-        video = self._find_item_file(model, _mapping_or_empty(generated).get("path"), default, "video", add_problem, ())
+        listed_path = _mapping_or_empty(generated).get("path")
+        video = self._find_item_file("output_video", names, listed_path, "video", add_problem)
         artifacts = {}
         for name in ("da3", *FEATURES):
             listed_path = _mapping_or_empty(_mapping_or_empty(row.get("artifacts")).get(name)).get("path")
-            default = self.path_from_pattern(f"artifact_{name}", **names)
-            poses = name == "da3"
-            spare = [prepared_poses_path(place, **names) for place in self.prepared_artifact_folders] if poses else []
-            what = "artifact" if poses else f"{name} file"
-            path = self._find_item_file(model, listed_path, default, what, add_problem, spare)
+            what = "artifact" if name == "da3" else f"{name} file"
+            path = self._find_item_file(f"artifact_{name}", names, listed_path, what, add_problem)
             if path is not None:
                 artifacts[name] = path
         own = {**facts, **{k: v for k, v in flatten_metadata(row).items() if v not in (None, "", [], {})}}
         return ListItem(model, subset, sample, condition, line, row, own, video, artifacts, tuple(problems))
 
     def _find_item_file(
-        self,
-        model: str,
-        declared: Any,
-        default: Path,
-        file_kind: str,
-        report_problem: Any,
-        spare_places: Sequence[Path],
+        self, pattern: str, names: Mapping[str, str], declared: Any, file_kind: str, report_problem: Any
     ) -> Path | None:
         """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it.
 
-        Where it is not there, `spare_places` places are looked at.
+        Poses that are not there are looked for where `prepare` put them.
         """
+        model = names["model_id"]
+        default = self.path_from_pattern(pattern, **names)
+        prepared = self.prepared_artifact_folders if pattern == "artifact_da3" else ()
+        spare = [place for folder in prepared if file_exists(place := prepared_poses_path(folder, **names))]
         places = [default]
         if declared is not None:
             if not (isinstance(declared, str) and declared and "\x00" not in declared and "://" not in declared):
@@ -284,7 +278,6 @@ class MBenchDataset:
             places = [Path(os.path.normpath(base / declared)) for base in bases]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
         inside = [place for place in places if _lies_in_any_folder(place, allowed)]
-        spare = [place for place in spare_places if file_exists(place)]
         path = next(filter(file_exists, inside), None)
         path = path or next((place for place in spare if _lies_in_any_folder(place, allowed)), None)
         if path is None and (spare or not inside):

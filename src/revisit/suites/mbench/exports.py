@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import Case, Record
 from revisit.results import Results
 from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
-from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_with_rule
+from revisit.suites.mbench.scoring import Answers, TriggerVerdict, answers_with_rule
 
 FOLDER = "metrics"
 STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
@@ -37,7 +37,7 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, o
         units = (unit for record in mine for unit in unit_export_rows(answers, record))
         files[f"{FOLDER}/{name}/units.jsonl"] = _json_lines_text(units)
         files[f"{FOLDER}/{name}/items.jsonl"] = _json_lines_text(item_export_row(answers, record) for record in mine)
-        files[f"{FOLDER}/{name}/summary.json"] = metric_summary_content(name, facts, answers, dimension)
+        files[f"{FOLDER}/{name}/summary.json"] = metric_summary_content(facts, answers, dimension)
     return files
 
 
@@ -87,13 +87,11 @@ def unit_export_rows(answers: Answers, record: Record) -> Iterator[dict[str, obj
         }
 
 
-def metric_summary_content(
-    name: str, facts: Mapping[str, Any], answers: Answers, dimension: MemoryDimension
-) -> dict[str, object]:
+def metric_summary_content(facts: Mapping[str, Any], answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
     groups = {model: model_group_row(answers, model, dimension) for model in answers.results_by_model}
     return {
-        "metric": name,
+        "metric": upstream_name(dimension, answers.setting),
         "group_by": "model_id",
         "protocol": facts["protocol"],
         **facts["made_by"].get(dimension.id, {}),

@@ -19,16 +19,8 @@ from revisit.control.jobs import BatchRequest, Job, JobBatch, Segment, split_fra
 from revisit.core import Clip, Reason, UsageError
 from revisit.geometry.camera_script import Move, Step, camera_path_of_length, parse_script
 from revisit.media.files import write_json_lines
-from revisit.suites.mbench.dataset import (
-    ANCHORS,
-    CARD,
-    LIST,
-    NEEDED,
-    ListItem,
-    MBenchDataset,
-    is_single_path_part,
-    open_mbench_dataset,
-)
+from revisit.suites.mbench import dataset
+from revisit.suites.mbench.dataset import ListItem, MBenchDataset
 from revisit.suites.mbench.metrics.actions import WAIT, parse_requested_motion
 from revisit.suites.mbench.package import model_list_row, read_assignments, read_model_list_by_item
 from revisit.suites.mbench.read import caption_or_joined_segments, find_source_video, segment_captions
@@ -49,11 +41,11 @@ NUMBER = re.compile(r"_(\d+)$")
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset."""
     request.refuse_unknown_options("assignments", "degrees", "metres")
-    opened = open_mbench_dataset(data)
+    opened = dataset.open_mbench_dataset(data)
     root = opened.root if out is None else out
     place = MBenchDataset(root, opened.card, opened.setting)
     model_folder = root / "models" / request.model
-    if not is_single_path_part(request.model):
+    if not dataset.is_single_path_part(request.model):
         raise UsageError(f"{request.model!r} cannot be a model's name, because it becomes a folder's name")
     left_out: list[str] = []
     all_jobs = list(_iter_jobs(opened, place, request, left_out))
@@ -64,7 +56,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
 
 def _iter_jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
     for row in _clips_to_generate(data, request.suite_option("assignments")):
-        subset, sample, condition = (row[name] for name in NEEDED)
+        subset, sample, condition = (row[name] for name in dataset.NEEDED)
         facts, problems = data.sample_facts_and_problems(subset, sample)
         item = ListItem(request.model, subset, sample, condition, 0, {}, facts, None, {})
         try:
@@ -95,7 +87,7 @@ def _clips_to_generate(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     path = Path(file) if file else data.root / ASSIGNMENTS
     if file or path.is_file():
         return read_assignments(path, data)
-    lists = [data.root / "models" / model / LIST for model in data.models]
+    lists = [data.root / "models" / model / dataset.LIST for model in data.models]
     rows = {tuple(row.values()): row for path in lists for row in read_assignments(path, data)}
     if not rows:
         raise UsageError(
@@ -163,14 +155,14 @@ def _write_index(data: MBenchDataset, model_folder: Path, jobs: Sequence[Job]) -
     """
     root = model_folder.parents[1]
     root.mkdir(parents=True, exist_ok=True)
-    for name in (CARD, ANCHORS, ASSIGNMENTS):
+    for name in (dataset.CARD, dataset.ANCHORS, ASSIGNMENTS):
         if (data.root / name).is_file() and not (root / name).exists():
             shutil.copyfile(data.root / name, root / name)
     if root != data.root and not (root / "samples").exists():
         (root / "samples").symlink_to((data.root / "samples").resolve(), target_is_directory=True)
-    rows = read_model_list_by_item(model_folder / LIST)
+    rows = read_model_list_by_item(model_folder / dataset.LIST)
     for job in jobs:
-        row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
+        row = dict(zip(dataset.NEEDED, (job.subset, job.sample, job.condition), strict=True))
         line = model_list_row(root, data.setting, job.model, row, job.out)
         rows[job.id] = {**line, "artifacts": {}, "annotations": {}, "metadata": {}}
-    write_json_lines(model_folder / LIST, rows.values())
+    write_json_lines(model_folder / dataset.LIST, rows.values())

@@ -12,17 +12,7 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
-from revisit.results.leaderboards import (
-    Board,
-    BoardCell,
-    BoardColumn,
-    BoardRow,
-    RunFacts,
-    board_columns_of_run,
-    cell_without_counts,
-    protocol_tag,
-    truth_digests,
-)
+from revisit.results import leaderboards as boards
 from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import separate_stand_ins
 from revisit.suites.mbench.names import BY_ID, MOVED, SUBSETS, TRIGGER
@@ -32,7 +22,7 @@ from revisit.suites.mbench.summary import rests_on_stand_in, scores_by_stand_in,
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
 
 
-def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
+def boards_of(run: boards.RunFacts, subset: str = "") -> list[boards.Board]:
     """The board of a run, or of the dimensions of one subset."""
     if subset and subset.lower() not in SUBSETS:
         raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
@@ -40,27 +30,31 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     apart = scores_by_stand_in(run.results)
     run = replace(run, results=separate_stand_ins(run.results))
     dimensions = [BY_ID[id] for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()]
-    dimension_columns = [BoardColumn(d.id, d.short) for d in dimensions]
-    metric_columns = board_columns_of_run(run, dimension_columns) if dimension_columns else ()
+    dimension_columns = [boards.BoardColumn(d.id, d.short) for d in dimensions]
+    metric_columns = boards.board_columns_of_run(run, dimension_columns) if dimension_columns else ()
     sums = [] if subset else sum_columns([row["model"] for row in part["ranking"]], part["setting"], apart)
     columns = (*(_column_with_gate_protocol(run, part["rule"], c) for c in metric_columns), *sums)
     rows = []
     for row in part["ranking"]:
         cells = _board_cells_of_model(row, part, columns, apart)
-        rows.append(BoardRow(row["model"], run.name, cells, role=FLOOR if row.get("floor") else ""))
+        rows.append(boards.BoardRow(row["model"], run.name, cells, role=FLOOR if row.get("floor") else ""))
     if run.results.truths:  # the filmed videos that the samples were made from
         scores = {c.key: run.results.truth.cell(c.key) for c in metric_columns}
-        cells = {key: BoardCell(c.n, c.of, None if c.mean is None else 100 * c.mean) for key, c in scores.items()}
-        rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
+        cells = {
+            key: boards.BoardCell(c.n, c.of, None if c.mean is None else 100 * c.mean) for key, c in scores.items()
+        }
+        rows.append(boards.BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     remarks = [f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]]
     if any("on_shared" in dimension for dimension in part["dimensions"].values()):
         remarks.append("models have different items: values are on those that all compared models of the run have")
     title = f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}"
-    truths = truth_digests(run.plan, run.results)
-    return [Board(title, protocol_tag(run.facts), columns, tuple(rows), "; ".join(remarks), truths=truths)]
+    truths = boards.truth_digests(run.plan, run.results)
+    return [
+        boards.Board(title, boards.protocol_tag(run.facts), columns, tuple(rows), "; ".join(remarks), truths=truths)
+    ]
 
 
-def _column_with_gate_protocol(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
+def _column_with_gate_protocol(run: boards.RunFacts, rule: str, column: boards.BoardColumn) -> boards.BoardColumn:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
@@ -70,15 +64,15 @@ def _column_with_gate_protocol(run: RunFacts, rule: str, column: BoardColumn) ->
 
 
 def _board_cells_of_model(
-    row: RankRow, part: Mapping[str, Any], columns: tuple[BoardColumn, ...], apart: Collection[tuple[str, str]]
-) -> dict[str, BoardCell]:
+    row: RankRow, part: Mapping[str, Any], columns: tuple[boards.BoardColumn, ...], apart: Collection[tuple[str, str]]
+) -> dict[str, boards.BoardCell]:
     """The cells of a model; what stand-ins measured, and sums with them, are in columns of their own."""
     model, cells = row["model"], {}
     for column in columns:
         metric_id = column.key.removesuffix(STAND_IN)
         is_apart = rests_on_stand_in(metric_id, model, part["setting"], apart)
         if is_apart != column.key.endswith(STAND_IN):
-            cells[column.key] = cell_without_counts(
+            cells[column.key] = boards.cell_without_counts(
                 None, reason="measured by a stand-in" if is_apart else "no stand-in"
             )
             continue
@@ -93,8 +87,8 @@ def _board_cells_of_model(
     return cells
 
 
-def _board_cell_of_interval(ends: Sequence[float] | None, reason: str, n: int = 0, of: int = 0) -> BoardCell:
+def _board_cell_of_interval(ends: Sequence[float] | None, reason: str, n: int = 0, of: int = 0) -> boards.BoardCell:
     if ends is None or reason:
-        return BoardCell(n, of, reasons=(reason or "no score",))
+        return boards.BoardCell(n, of, reasons=(reason or "no score",))
     low, high = ends
-    return BoardCell(n, of, (low + high) / 2, None if low == high else (low, high))
+    return boards.BoardCell(n, of, (low + high) / 2, None if low == high else (low, high))

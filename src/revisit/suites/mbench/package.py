@@ -13,7 +13,6 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from revisit.core import UsageError
@@ -36,19 +35,14 @@ PATTERNS = (
 ALONE = ("{subset}/{sample_id}.mp4", "{sample_id}.mp4")
 
 
-@dataclass(frozen=True)
-class PackageCounts:
-    """What was done."""
-
-    placed: int  # videos that were not there, or were there in another version
-    kept: int
-    missing: tuple[str, ...]  # items without a video
-
-
 def add_model_to_dataset(
     data: MBenchDataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
-) -> PackageCounts:
-    """Make or complete the entry of a model."""
+) -> tuple[int, int, list[str]]:
+    """Make or complete the entry of a model.
+
+    Returns how many videos were placed (that were not there, or were there in another version), how many were kept, and
+    the items without a video.
+    """
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}; choose one of {', '.join(MODES)}")
     if not is_single_path_part(model):
@@ -59,7 +53,7 @@ def add_model_to_dataset(
     conditions = Counter((row["subset"], row["sample_id"]) for row in rows)
     model_folder = data.root / "models" / model
     rows_by_item = read_model_list_by_item(model_folder / LIST)
-    placed = unchanged = 0
+    placed = kept = 0
     missing = []
     for row in rows:
         item_id = ":".join(row.values())
@@ -69,13 +63,13 @@ def add_model_to_dataset(
         if source is not None and place_video_if_changed(source, place, mode):
             placed += 1
         elif source is not None or place.is_file():
-            unchanged += 1
+            kept += 1
         else:
             missing.append(item_id)
         line = model_list_row(data.root, data.setting, model, row, place)
         rows_by_item[item_id] = {**rows_by_item.get(item_id, {}), **line}
     write_json_lines(model_folder / LIST, rows_by_item.values())
-    return PackageCounts(placed, unchanged, tuple(missing))
+    return placed, kept, missing
 
 
 def read_assignments(path: Path, data: MBenchDataset) -> list[dict[str, str]]:

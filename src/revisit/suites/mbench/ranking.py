@@ -15,8 +15,7 @@ from typing import Any
 from revisit.core.text import count_and_noun
 from revisit.stats.pairwise import models_with_few_clips
 from revisit.suites.mbench.names import AXES, MemoryDimension
-from revisit.suites.mbench.records import Answers, SharedItems
-from revisit.suites.mbench.scoring import Interval, Standing, axis_and_total_means
+from revisit.suites.mbench.scoring import Answers, Interval, SharedItems, Standing, axis_and_total_means
 
 LEAST_POSED = 0.5
 SAME = 1e-9  # percent: closer values are one

@@ -21,7 +21,7 @@ from revisit.media.files import atomic_write_path
 from revisit.results import Results
 from revisit.suites.mbench.dataset import MBenchDataset
 from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_by_upstream_name, dimensions_of_setting
-from revisit.suites.mbench.records import item_id_of_entry
+from revisit.suites.mbench.scoring import item_id_of_entry
 
 FILE = "leaderboard_submission.json"
 TYPES = {"T": "text-conditioned", "A": "action-conditioned"}

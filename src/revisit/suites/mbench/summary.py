@@ -23,8 +23,7 @@ from revisit.results.stand_ins import is_stand_in, list_stand_ins, stand_in_make
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
 from revisit.suites.mbench.ranking import Contest, RankRow, make_contest, rank_models, ranking_interval
-from revisit.suites.mbench.records import Answers, SharedItems, answers_with_rule
-from revisit.suites.mbench.scoring import Interval, Standing
+from revisit.suites.mbench.scoring import Answers, Interval, SharedItems, Standing, answers_with_rule
 
 NOTES = {
     "trigger": "M-Score x 100; intervals come from unknown triggers",

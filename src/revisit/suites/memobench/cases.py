@@ -1,26 +1,36 @@
-"""Cases: builds a case from a generated clip and everything known about it.
+"""Cases: builds a case from a generated clip and everything known about it, and finds the files that belong to it.
 
 The words that a detector is asked for the target with move ORS by a factor of ten, so they belong to the protocol
 (`ors_prompt`; docs/memobench-metrics.md).
+
+In the folder that an option names, the file of a clip lies in the folder of its model or directly there, under the
+clip's name: `<folder>/<model>/<clip>.npz`, `<folder>/<clip>.npz`, `<folder>/<model>/<clip>/poses.npz`. Answers of a
+judge go by the key of the question bank, `<folder>/<model>/Zen_Garden-3.csv`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
-from revisit.core import Case, Clip, MediaError, Target
+from revisit.core import Case, Clip, MediaError, Target, UsageError
 from revisit.core.phase_pairs import format_phase_rule
-from revisit.suites.clips import find_target
-from revisit.suites.memobench.artifacts import find_clip_artifacts
+from revisit.suites.clips import existing_option_folder, find_target, first_file
 from revisit.suites.memobench.clip_categories import Categories, categories_of_clip
-from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip
+from revisit.suites.memobench.ground_truth import TrueClip
 from revisit.suites.memobench.metadata import Marks, prompt_from_metadata_or_sheet
 from revisit.suites.memobench.metrics.rules import RULES, check_rule
-from revisit.suites.memobench.names import ClipName
+from revisit.suites.memobench.names import ClipName, possible_bank_file_stems
 from revisit.suites.memobench.question_bank import find_bank_file, questions_as_dicts, read_bank
+
+POSE_FILES = (".npz", ".npy", ".txt", ".csv", ".json")
+TABLES = (".json", ".csv", ".npz")
+ANSWERS = (".csv", ".json", ".jsonl")
+# What the folder `evidence` may hold, by the name of the artifact.
+EVIDENCE = ("poses", "detections", "depth", "tokens", "aesthetic", "image_quality", "image_reward", "vqa_answers")
 
 
 @dataclass(frozen=True)
@@ -31,9 +41,10 @@ class ClipContext:
     banks: Sequence[Path]  # folders of questions
     targets: Mapping[str, Target]  # by clip, or by clip and model
     artifact_folders: Mapping[str, Path]  # artifact -> folder of files that somebody made for the clips
-    wording: Mapping[str, str] = field(default_factory=dict)  # the words of the user's own questions to a judge
-    categories: Categories = field(default_factory=dict)  # kinds of clips, from a file of the user's own
-    prompts: Mapping[ClipName, str] = field(default_factory=dict)  # that clips were made with, from such a file
+    wording: Mapping[str, str]  # the words of the user's own questions to a judge
+    categories: Categories  # kinds of clips, from a file of the user's own
+    prompts: Mapping[ClipName, str]  # that clips were made with, from such a file
+    marks: Mapping[ClipName, Marks]  # from such a file, for clips that no sheet of the dataset covers
 
     def load_final_questions(self, name: ClipName, notes: list[str]) -> list[dict[str, object]]:
         """The final questions about a clip; a file that cannot be used becomes a note."""
@@ -116,13 +127,6 @@ def make_clip_case(
     )
 
 
-def frame_rate_for_true_duration(name: ClipName, frames: int | None, truth: TrueClip | None) -> float | None:
-    """A folder of frames has no clock; it is to last as long as its ground truth."""
-    if truth is None or not frames:
-        return None
-    return round(frames * (truth.clip.fps or FRAME_RATES[name.subset]) / truth.frames, 4)
-
-
 SEES = re.compile(r"sees ([^.,]*\(subject\)[^.,]*)", re.IGNORECASE)
 UPSTREAM_SEES = re.compile(r"sees (.*?\(subject\)[^.,]*)", re.IGNORECASE)
 MARK = re.compile(r"\s*\(subject\).*", re.IGNORECASE | re.DOTALL)
@@ -137,3 +141,48 @@ def detector_prompt_for_rule(prompt: str, subject: str, split: str, rule: str = 
         return HANGING.sub("", subject.strip()) if rule == "corrected" else subject.strip()
     words = clause.group(1).strip()
     return MARK.sub("", words) if rule == "corrected" else words
+
+
+def find_clip_artifacts(folders: Mapping[str, Path], name: ClipName, model: str, clip: Path) -> dict[str, Path]:
+    """Artifact -> its file, for one clip of one model; poses may also lie beside the clip."""
+    paths = {
+        artifact: find_judge_answer_file(folder, model, name.id)
+        if artifact == "vqa_answers"
+        else first_file(_possible_artifact_files(folder, name, model, artifact))
+        for artifact, folder in folders.items()
+    }
+    clip_folder = clip.parent if clip.name in ("frames", "samples-rgb") or clip.is_file() else clip
+    if paths.get("poses") is None and clip_folder.name in name.spellings:
+        paths["poses"] = first_file(clip_folder / f"poses{suffix}" for suffix in POSE_FILES)
+    return {artifact: path for artifact, path in paths.items() if path is not None}
+
+
+def artifact_folders_from_options(options: Mapping[str, str | None], evidence_folder: str | None) -> dict[str, Path]:
+    """The folders that the options name; a folder that does not exist is refused."""
+    folders: dict[str, Path] = {}
+    if evidence_folder is not None:
+        root = existing_option_folder("evidence", evidence_folder)
+        folders = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
+        if not folders:
+            raise UsageError(f"{root}: it has no folder called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
+    for artifact, value in options.items():
+        if value is not None:
+            folders[artifact] = existing_option_folder("vqa" if artifact == "vqa_answers" else artifact, value)
+    return folders
+
+
+def find_judge_answer_file(root: Path, model: str, clip: str) -> Path | None:
+    """The file of answers about a clip of a model, or None.
+
+    Looked for, first hit: `<root>/<model>/<name>` before `<root>/<name>`, where name is the bank's name of the clip
+    (Zen_Garden-3, Real-7) before its folder's (ZenGarden_003, 007), as .csv before .json before .jsonl.
+    """
+    places = product((root / model, root), possible_bank_file_stems(clip), ANSWERS)
+    return first_file(folder / f"{name}{suffix}" for folder, name, suffix in places)
+
+
+def _possible_artifact_files(folder: Path, name: ClipName, model: str, artifact: str) -> Iterator[Path]:
+    suffixes: Sequence[str] = POSE_FILES if artifact == "poses" else TABLES
+    places = (folder / model, folder / model / name.subset, folder / name.subset, folder)
+    for place, stem, suffix in product(places, name.spellings, suffixes):
+        yield from (place / f"{stem}{suffix}", place / stem / f"{artifact}{suffix}")

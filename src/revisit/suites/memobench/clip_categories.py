@@ -19,6 +19,7 @@ from revisit.core.text import read_package_yaml
 from revisit.results import Results
 from revisit.results.cells import make_mean_cell
 from revisit.results.tables import Table, make_table
+from revisit.suites.memobench.exports import record_number_at
 from revisit.suites.memobench.metadata import iter_numbered_table_rows
 from revisit.suites.memobench.names import REAL, ClipName, canonical_scene_name, parse_clip_name
 
@@ -72,9 +73,8 @@ def trajectory_tables(results: Results) -> list[Table]:
     for (subset, kind), clips in sorted(kinds.items()):
         marks = [(case.annotations.get("gt_phases"), sample) for sample, case in clips.items()]
         gaps = [(float(pair[1] - pair[0]), sample) for pair, sample in marks if pair and pair[0] < pair[1]]
-        farthest = [
-            (_numeric_fact_of_case(results, case, "true_turn", "farthest"), sample) for sample, case in clips.items()
-        ]
+        records = {sample: results.answer(case, "true_turn") for sample, case in clips.items()}
+        farthest = [(record_number_at(record, ("farthest",)), sample) for sample, record in records.items()]
         turns = [(turn, sample) for turn, sample in farthest if turn is not None]
         if gaps or turns:
             rows.append((f"{subset}, {kind}", [make_mean_cell(values, len(clips)) for values in (turns, gaps)]))
@@ -103,11 +103,5 @@ def ors_tables_by_size_and_angle(results: Results) -> list[Table]:
 
 def _results_with_fact_between(results: Results, metric_id: str, fact: str, low: float, high: float) -> Results:
     """The clips of which a fact lies in a span."""
-    values = {case.id: _numeric_fact_of_case(results, case, metric_id, fact) for case in results.cases}
+    values = {case.id: record_number_at(results.answer(case, metric_id), (fact,)) for case in results.cases}
     return results.only(lambda entry: (value := values.get(entry.id)) is not None and low <= value < high)
-
-
-def _numeric_fact_of_case(results: Results, case: Case, metric_id: str, name: str) -> float | None:
-    record = results.answer(case, metric_id)
-    value = None if record is None else record.facts.get(name)
-    return None if value is None else float(value)

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -20,15 +20,7 @@ from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import FRESH, JSON, WORKERS, run_option
 from revisit.cli.running import run_evaluation
-from revisit.suites.memobench.commands_build import build
-from revisit.suites.memobench.commands_judge import (
-    apply_question_reviews,
-    extract_upstream_wording,
-    write_question_banks,
-)
-
-if TYPE_CHECKING:
-    from revisit.engine.request import Request
+from revisit.suites.memobench import commands_build
 
 app = Commands("MemoBench: the commands of its public scripts.")
 
@@ -263,6 +255,7 @@ class Evaluations:
     ) -> Path:  # fmt: skip
         """Score a folder of clips, and print what came of it unless JSON is printed later; the folder of the run."""
         from revisit.cli.run_summary import print_run_summary
+        from revisit.engine.parameters import default_parameters_of_plan
         from revisit.engine.request import Request
 
         suite_options = [f"gt={self.data.resolve()}", f"model={model}", *options]
@@ -270,8 +263,12 @@ class Evaluations:
             source, "memobench", self.observer_set, self.protocol, metrics, None, "auto", [], suite_options, judge,
             truth=False,
         )  # fmt: skip
-        if sampling:
-            request = _request_with_sampling(request, sampling)
+        if sampling:  # for everything in the request that has a size or a step of frames
+            parameters = {}
+            for check, has in default_parameters_of_plan(request.plan()).items():
+                if own := {name: value for name, value in sampling.items() if name in has}:
+                    parameters[check] = own
+            request = replace(request, parameters=parameters)
         finished_run = run_evaluation(request, out, fresh=self.fresh, workers=self.workers)
         self.summaries[str(finished_run.path)] = finished_run.summary
         if not self.json:
@@ -282,17 +279,6 @@ class Evaluations:
         """Print the summaries of all runs, where JSON was asked for."""
         if self.json:
             console.print_json(self.summaries)
-
-
-def _request_with_sampling(request: Request, sampling: Mapping[str, int]) -> Request:
-    """The request with a size or a step of frames for everything in it that has one."""
-    from revisit.engine.parameters import default_parameters_of_plan
-
-    parameters = {}
-    for check, has in default_parameters_of_plan(request.plan()).items():
-        if own := {name: value for name, value in sampling.items() if name in has}:
-            parameters[check] = own
-    return replace(request, parameters=parameters)
 
 
 def _prompt_file_option(flag: str, file: Path | None) -> list[str]:
@@ -356,9 +342,9 @@ def _join_csv_files(files: list[Path], place: Path) -> None:
 
 
 COMMANDS = {
-    "build memobench": build,
+    "build memobench": commands_build.build,
     "memobench": app,
-    "judge questions": write_question_banks,
-    "judge wording": extract_upstream_wording,
-    "judge review": apply_question_reviews,
+    "judge questions": commands_build.write_question_banks,
+    "judge wording": commands_build.extract_upstream_wording,
+    "judge review": commands_build.apply_question_reviews,
 }

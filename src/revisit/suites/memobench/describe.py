@@ -8,7 +8,7 @@ from pathlib import Path
 from revisit.control.jobs import BatchRequest
 from revisit.geometry.rotations import angle_between_rotations
 from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
-from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip, find_dataset_root, open_memobench_dataset
+from revisit.suites.memobench.ground_truth import TrueClip, find_dataset_root, open_memobench_dataset
 from revisit.suites.memobench.jobs import jobs
 
 
@@ -26,7 +26,7 @@ def describe_dataset(folder: Path) -> DatasetDescription:
     for name, one in data.marks.items():
         truth = data.true_clip_or_problem(name)
         if isinstance(truth, TrueClip):
-            rate = truth.clip.fps or FRAME_RATES[name.subset]
+            rate = truth.frame_rate(name.subset)
             lengths.append(truth.frames)
             gaps.append((one.returns - one.exits) / rate)
             shares.append((one.returns - one.exits) / truth.frames)

@@ -18,17 +18,8 @@ from revisit.core import Clip, MediaError, UsageError
 from revisit.media import load_npy, load_npz
 from revisit.media.frame_folder import find_frame_files
 from revisit.suites.clips import first_file
+from revisit.suites.memobench import metadata
 from revisit.suites.memobench.layouts import count_frames
-from revisit.suites.memobench.metadata import (
-    SELECTED,
-    SHEETS,
-    Marks,
-    MarksSheet,
-    find_and_read_metadata,
-    find_xlsx_or_csv,
-    read_available_real_clips,
-    read_marks_sheet,
-)
 from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip_name
 
 FOLDERS = {SYNTHETIC: "Synthetic_processed", REAL: "Real_Raw"}
@@ -46,6 +37,10 @@ class TrueClip:
     intrinsics: tuple[float, float, float, float] | None = None  # fx, fy, cx, cy of the first frame
     notes: tuple[str, ...] = ()
 
+    def frame_rate(self, subset: str) -> float:
+        """Frames a second; those of the recordings of a split where the clip does not say so itself."""
+        return self.clip.fps or FRAME_RATES[subset]
+
 
 @dataclass
 class MemoBenchDataset:
@@ -56,24 +51,24 @@ class MemoBenchDataset:
     true_clips: dict[ClipName, TrueClip | str] = field(default_factory=dict)
 
     @cached_property
-    def marks_sheets(self) -> Mapping[str, MarksSheet]:
+    def marks_sheets(self) -> Mapping[str, metadata.MarksSheet]:
         """Subset -> its sheet, where there is one; real clips only as far as a selection has them."""
         sheets = {}
-        for subset, stem in SHEETS.items():
-            path = find_xlsx_or_csv((self.root / FOLDERS[subset], self.root), stem)
+        for subset, stem in metadata.SHEETS.items():
+            path = metadata.find_xlsx_or_csv((self.root / FOLDERS[subset], self.root), stem)
             if path is not None:
-                sheets[subset] = read_marks_sheet(path, subset)
-        selection = find_xlsx_or_csv((self.root,), SELECTED)
+                sheets[subset] = metadata.read_marks_sheet(path, subset)
+        selection = metadata.find_xlsx_or_csv((self.root,), metadata.SELECTED)
         if REAL in sheets and selection is not None:
-            available = read_available_real_clips(selection)
+            available = metadata.read_available_real_clips(selection)
             sheet = sheets[REAL]
             marks = {name: row for name, row in sheet.marks.items() if name in available}
             left_out = sheet.skipped | (sheet.marks.keys() - marks.keys())
-            sheets[REAL] = MarksSheet(sheet.file, marks, sheet.unusable, frozenset(left_out))
+            sheets[REAL] = metadata.MarksSheet(sheet.file, marks, sheet.unusable, frozenset(left_out))
         return sheets
 
     @property
-    def marks(self) -> dict[ClipName, Marks]:
+    def marks(self) -> dict[ClipName, metadata.Marks]:
         """The marks of all clips of the sheets."""
         return {name: one for sheet in self.marks_sheets.values() for name, one in sheet.marks.items()}
 
@@ -85,7 +80,7 @@ class MemoBenchDataset:
 
     def read_metadata(self, *first: Path) -> dict[ClipName, dict[str, str]]:
         """Clip -> subject and prompt, from the dataset's CSV files, or from folders that come first."""
-        return find_and_read_metadata([*first, *self.metadata_folders])
+        return metadata.find_and_read_metadata([*first, *self.metadata_folders])
 
     @cached_property
     def clip_names(self) -> set[ClipName]:
@@ -101,7 +96,7 @@ class MemoBenchDataset:
         places = [top / name.scene / spelling for spelling in name.spellings]  # a real clip has no scene
         return next((place for place in places if place.is_dir()), places[0])
 
-    def true_clip_or_problem(self, name: ClipName, marks: Marks | None = None) -> TrueClip | str:
+    def true_clip_or_problem(self, name: ClipName, marks: metadata.Marks | None = None) -> TrueClip | str:
         """What there is of a clip, or the sentence that says what is missing or wrong with its marks."""
         if name not in self.true_clips:
             read = _read_synthetic_true_clip if name.scene else _read_real_true_clip
@@ -114,7 +109,7 @@ class MemoBenchDataset:
             return truth
         return marks.problem_sentence(truth.frames, ordered=self.ordered_marks) or truth
 
-    def iter_marks_and_truth(self, subset: str) -> Iterator[tuple[ClipName, Marks | None, TrueClip | str]]:
+    def iter_marks_and_truth(self, subset: str) -> Iterator[tuple[ClipName, metadata.Marks | None, TrueClip | str]]:
         """The clips of a split by its sheet, or by its folders, each with its marks, and with what is wrong with it."""
         sheet = self.marks_sheets.get(subset)
         for name in sorted(sheet.marks if sheet else {clip for clip in self.clip_names if clip.subset == subset}):

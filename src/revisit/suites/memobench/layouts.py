@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError
-from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, frame_count_in_mp4_index, natural_order, open_clip
+from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, frame_count_in_mp4_index, open_clip
 from revisit.media.frame_folder import find_frame_files
 from revisit.suites.clips import visible_folders
 from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, canonical_scene_name, parse_clip_name
@@ -44,11 +44,6 @@ def find_clip_location(tree: Path, name: ClipName, prefer: str = "frames") -> Cl
         unique.setdefault(path.resolve(), (kind, path))
     (kind, path), *others = unique.values()
     return ClipLocation(path, kind, tuple(other for _, other in others))
-
-
-def clip_names_in_tree(tree: Path) -> set[ClipName]:
-    """Names of all clips in the tree of a model."""
-    return set(_iter_clip_names(tree))
 
 
 def find_model_trees(source: Path) -> dict[str, Path]:
@@ -82,22 +77,23 @@ def _existing_videos_of_stem(stem: Path) -> list[Path]:
 
 
 def _folder_has_images(folder: Path) -> bool:
-    if not folder.is_dir():
-        return False
-    return any(entry.suffix.lower() in IMAGE_SUFFIXES and not entry.name.startswith(".") for entry in folder.iterdir())
+    return any(entry.suffix.lower() in IMAGE_SUFFIXES for entry in _visible_entries(folder))
 
 
-def _iter_clip_names(tree: Path) -> Iterator[ClipName]:
+def clip_names_in_tree(tree: Path) -> set[ClipName]:
+    """Names of all clips in the tree of a model."""
+    names = set()
     for root, subset in ((tree / SYNTHETIC, SYNTHETIC), (tree / REAL, REAL), (tree, None)):
-        for entry in _visible_entries_in_order(root):
+        for entry in _visible_entries(root):
             name = parse_clip_name(_file_stem_or_folder_name(entry), subset)
             if name is not None and _holds_clip(entry):
-                yield name
+                names.add(name)
             elif entry.is_dir() and subset != REAL:
-                for inner in _visible_entries_in_order(entry):
+                for inner in _visible_entries(entry):
                     name = parse_clip_name(_file_stem_or_folder_name(inner), SYNTHETIC)
                     if name is not None and name.scene == canonical_scene_name(entry.name) and _holds_clip(inner):
-                        yield name
+                        names.add(name)
+    return names
 
 
 def _holds_clip(entry: Path) -> bool:
@@ -110,10 +106,9 @@ def _file_stem_or_folder_name(entry: Path) -> str:
     return entry.stem if entry.is_file() else entry.name
 
 
-def _visible_entries_in_order(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=natural_order)
+def _visible_entries(folder: Path) -> Iterator[Path]:
+    """What lies in a folder and is not hidden; nothing where there is no such folder."""
+    return (entry for entry in (folder.iterdir() if folder.is_dir() else ()) if not entry.name.startswith("."))
 
 
 def count_frames(clip: Clip) -> int | None:

@@ -23,7 +23,7 @@ from revisit.media.error_names import printable_line, raise_media_errors_naming_
 from revisit.media.text_files import csv_dict_reader, csv_text, read_text
 from revisit.results import leaderboards as boards
 from revisit.suites.board_rows import board_row_of_printed_line
-from revisit.suites.memobench.columns import LEADERBOARD, PUBLIC_FILES, PublicColumn
+from revisit.suites.memobench.exports import LEADERBOARD, PUBLIC_FILES, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import lowercase_letters_and_digits
 
@@ -92,27 +92,21 @@ def board_from_public_folders(
             f"{folder_names or 'no folder'}: no result files of the public scripts; expected <model>/eval_*.csv, "
             "<model>/ors_scores.csv or <model>/<Scene>-<n>.csv"
         )
-    stale = (
-        [] if merge else [file for file in result_files if file[0] == "vqa" and file[1].parent.name == STALE_ANSWERS]
-    )
-    result_files = [file for file in result_files if file not in stale]
-    notes = [f"{path.parent}: passed over, as the public script does; rename it to count it" for _, path in stale[:1]]
-    return _board_from_result_files(result_files, next(iter(folders.values())), subset, public=not merge, notes=notes)
+    return _board_from_result_files(result_files, next(iter(folders.values())), subset, public=not merge)
 
 
 def _board_from_result_files(
-    result_files: Sequence[tuple[str, Path]],
-    folder: Path,
-    subset: str,
-    *,
-    public: bool = False,
-    notes: Iterable[str] = (),
+    result_files: Sequence[tuple[str, Path]], folder: Path, subset: str, *, public: bool = False
 ) -> boards.Board:
-    """Means over the clips in result files, one row per model."""
+    """Means over the clips in result files, one row per model; those that are `public` are read as the script does."""
     values: dict[tuple[str, str], dict[str, float | None]] = defaultdict(dict)  # (model, column) -> clip -> value
     names: dict[str, str] = {}
     repeated = 0
+    stale: list[Path] = []
     for kind, path in result_files:
+        if public and kind == "vqa" and path.parent.name == STALE_ANSWERS:
+            stale.append(path.parent)
+            continue
         model = _model_name_of_result_file(path)
         # The public script knows a model by its folder in small letters, and eight models by other spellings, too.
         key = PUBLIC_FILES["spellings"].get(model, model.lower()) if public else canonical_model_key(model)
@@ -134,7 +128,8 @@ def _board_from_result_files(
         board_rows.append(boards.BoardRow(model, printable_line(folder.name or str(folder)), cells))
         if most := max((len(everybody[column]) - len(clips) for column, clips in mine.items()), default=0):
             lacks.append(f"{printable_line(model)} {most}")
-    remarks = ["numbers as in the files; their networks and versions are not recorded", *notes]
+    remarks = ["numbers as in the files; their networks and versions are not recorded"]
+    remarks += [f"{place}: passed over, as the public script does; rename it to count it" for place in stale[:1]]
     if lacks:
         remarks.append(
             f"models lack clips that others have ({join_names(lacks)}), and each mean is over a model's own clips"

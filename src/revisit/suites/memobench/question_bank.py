@@ -225,18 +225,6 @@ def read_review_decisions(path: Path) -> Mapping[str, Decisions]:
     return decisions
 
 
-def apply_review_decisions(bank: Bank, decisions: Decisions) -> Bank:
-    """The bank with its final questions as most reviewers want them."""
-    questions = []
-    for question in bank.final:
-        mine = decisions.get(str(question.id), {"decision": "keep"})
-        if mine["decision"] == "edit" and mine.get("text"):
-            question = replace(question, text=str(mine["text"]))
-        if mine["decision"] != "drop":
-            questions.append(question)
-    return replace(bank, final=tuple(questions))
-
-
 def write_reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
     """Write the reviewed banks of all clips that were reviewed; say what became of each."""
     lines = []
@@ -245,12 +233,18 @@ def write_reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
         if path is None:
             raise UsageError(f"{folder} has no bank of {clip}")
         bank = read_bank(path)
-        result = apply_review_decisions(bank, mine)
+        final = []
+        for question in bank.final:
+            review = mine.get(str(question.id), {"decision": "keep"})
+            if review["decision"] == "edit" and review.get("text"):
+                question = replace(question, text=str(review["text"]))
+            if review["decision"] != "drop":
+                final.append(question)
         out.mkdir(parents=True, exist_ok=True)
-        (out / path.name).write_bytes(write_bank(result).encode())
+        (out / path.name).write_bytes(write_bank(replace(bank, final=tuple(final))).encode())
         before = {question.id: question.text for question in bank.final}
-        edited = sum(before[question.id] != question.text for question in result.final)
-        thin = ", ".join(f"{name} {n}" for name, n in thin_dimensions(result.final).items())
-        line = f"{clip}: {len(result.final)} of {len(bank.final)} questions kept, {edited} of them in new words"
+        edited = sum(before[question.id] != question.text for question in final)
+        thin = ", ".join(f"{name} {n}" for name, n in thin_dimensions(final).items())
+        line = f"{clip}: {len(final)} of {len(bank.final)} questions kept, {edited} of them in new words"
         lines.append(line + (f"; too few left: {thin}" if thin else ""))
     return lines

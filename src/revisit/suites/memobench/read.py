@@ -15,23 +15,10 @@ from pathlib import Path
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.suites.clips import existing_option_folder, read_target_boxes
-from revisit.suites.memobench.artifacts import artifact_folders_from_options
-from revisit.suites.memobench.cases import ClipContext, frame_rate_for_true_duration, make_clip_case
+from revisit.suites.memobench import layouts
+from revisit.suites.memobench.cases import ClipContext, artifact_folders_from_options, make_clip_case
 from revisit.suites.memobench.clip_categories import read_clip_categories
-from revisit.suites.memobench.ground_truth import (
-    MemoBenchDataset,
-    TrueClip,
-    find_dataset_root,
-    open_memobench_dataset,
-)
-from revisit.suites.memobench.layouts import (
-    PREFER,
-    ClipLocation,
-    clip_names_in_tree,
-    count_frames,
-    find_clip_location,
-    find_model_trees,
-)
+from revisit.suites.memobench.ground_truth import MemoBenchDataset, TrueClip, find_dataset_root, open_memobench_dataset
 from revisit.suites.memobench.metadata import (
     FEWEST_FRAMES,
     SHEETS,
@@ -41,7 +28,7 @@ from revisit.suites.memobench.metadata import (
     read_prompts_by_clip,
 )
 from revisit.suites.memobench.names import ClipName, canonical_scene_name, parse_clip_name
-from revisit.suites.memobench.wording import read_question_wording
+from revisit.suites.memobench.questions import read_question_wording
 
 GROUND_TRUTH = "gt"
 PLAIN = re.compile(r"(?P<clip>.+?_\d{1,6})_(?P<model>.+)")
@@ -55,7 +42,9 @@ def is_memobench_source(source: Path) -> bool:
     if find_dataset_root(source) == source:
         return True
     trees = [source, *(entry for entry in source.iterdir() if entry.is_dir())]
-    return any(clip_names_in_tree(tree) for tree in trees if (tree / "Synthetic").is_dir() or (tree / "Real").is_dir())
+    return any(
+        layouts.clip_names_in_tree(tree) for tree in trees if (tree / "Synthetic").is_dir() or (tree / "Real").is_dir()
+    )
 
 
 def read(
@@ -65,7 +54,8 @@ def read(
     names = None if only is None else {_canonical_clip_or_scene(part) for part in only.split(",") if part.strip()}
     has_some = names is None
     for entry in _read_all_cases(source, **options):
-        if names is None or _is_clip_or_scene_among(entry, names):
+        clip = entry.id.partition("@")[0].rpartition("/")[2]
+        if names is None or clip in names or (entry.condition and entry.condition in names):
             has_some = True
             yield entry
     if not has_some:
@@ -76,11 +66,6 @@ def _canonical_clip_or_scene(text: str) -> str:
     """A clip's id or a scene, whichever way it is spelled."""
     name = parse_clip_name(text.strip())
     return name.id if name is not None else canonical_scene_name(text.strip())
-
-
-def _is_clip_or_scene_among(entry: Case | Rejected, names: set[str]) -> bool:
-    clip = entry.id.partition("@")[0].rpartition("/")[2]
-    return clip in names or (bool(entry.condition) and entry.condition in names)
 
 
 def _read_all_cases(
@@ -103,8 +88,8 @@ def _read_all_cases(
     unordered_marks: str = "reject",
 ) -> Iterator[Case | Rejected]:
     """All cases and what is missing; a protocol may clamp `unordered_marks`."""
-    if prefer not in PREFER:
-        raise UsageError(f"--option prefer takes {' or '.join(PREFER)}, not {prefer!r}")
+    if prefer not in layouts.PREFER:
+        raise UsageError(f"--option prefer takes {' or '.join(layouts.PREFER)}, not {prefer!r}")
     folders = artifact_folders_from_options({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     targets_by_clip = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
     places = [existing_option_folder("metadata", metadata)] if metadata is not None else []
@@ -115,7 +100,8 @@ def _read_all_cases(
     own_prompts = {} if prompts is None else read_prompts_by_clip(_require_option_file("prompts", prompts))
 
     def make_context(places: list[Path], banks: list[Path]) -> ClipContext:
-        return ClipContext(find_and_read_metadata(places), banks, targets_by_clip, folders, words, strata, own_prompts)
+        by_clip = find_and_read_metadata(places)
+        return ClipContext(by_clip, banks, targets_by_clip, folders, words, strata, own_prompts, own_marks)
 
     own = find_dataset_root(source) if source.is_dir() else None
     if own is not None:
@@ -127,9 +113,9 @@ def _read_all_cases(
     if plain:
         if gt is not None:
             raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
-        yield from _cases_of_plain_clips(plain, own_marks, make_context(places, banks), ordered)
+        yield from _cases_of_plain_clips(plain, make_context(places, banks), ordered)
         return
-    trees = find_model_trees(source)
+    trees = layouts.find_model_trees(source)
     if not trees:
         raise UsageError(
             f"{source}: no generated clips found; expected Synthetic/{{Scene}}/{{Scene}}_{{NNN}}/frames or "
@@ -143,10 +129,10 @@ def _read_all_cases(
     if data is not None:
         places, banks = [*places, *data.metadata_folders], [*banks, data.root / BANKS]
     every_clip = make_context(places, banks)
-    present = {name: clip_names_in_tree(tree) for name, tree in trees.items()}
+    present = {name: layouts.clip_names_in_tree(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
-        clips_of_model = _Model(name, tree, every_clip, prefer, own_marks)
+        clips_of_model = _Model(name, tree, every_clip, prefer)
         if data is None:
             yield from (clips_of_model.case_or_rejected(None, clip) for clip in sorted(present[name]))
         else:
@@ -171,7 +157,6 @@ class _Model:
     tree: Path
     context: ClipContext
     prefer: str
-    marks: Mapping[ClipName, Marks]  # for clips that no sheet of the dataset covers
 
     def cases_of_dataset_clips(
         self, data: MemoBenchDataset, present: set[ClipName], subsets: set[str]
@@ -183,7 +168,7 @@ class _Model:
             if sheet is None:
                 missing = (f"there is no {SHEETS[subset]}.xlsx, so phases are unknown",)
                 for clip in sorted(own_clips | {clip for clip in data.clip_names if clip.subset == subset}):
-                    own_marks = self.marks.get(clip)
+                    own_marks = self.context.marks.get(clip)
                     yield self.case_or_rejected(data, clip, own_marks, missing if own_marks is None else ())
                 continue
             yield from _rejected_sheet_rows(data, subset, self.name)
@@ -198,17 +183,19 @@ class _Model:
         self, data: MemoBenchDataset | None, name: ClipName, marks: Marks | None = None, notes: tuple[str, ...] = ()
     ) -> Case | Rejected:
         """The case of a clip, compared with the dataset where there is one."""
-        location = find_clip_location(self.tree, name, self.prefer)
+        location = layouts.find_clip_location(self.tree, name, self.prefer)
         if location is None:
             return _rejected_clip(name, self.name, f"missing: no clip of {name.id} in any layout", True)
         truth = None if data is None else data.true_clip_or_problem(name, marks)
         if isinstance(truth, str):
             return _rejected_clip(name, self.name, truth)
-        frames = count_frames(Clip(location.path))
+        frames = layouts.count_frames(Clip(location.path))
         if truth is not None and frames is not None and frames < FEWEST_FRAMES:
             reason = f"too short: the clip has {frames} frames, but three phases need {FEWEST_FRAMES}"
             return _rejected_clip(name, self.name, reason)
-        rate = frame_rate_for_true_duration(name, frames, truth) if location.path.is_dir() else None
+        rate = None
+        if truth is not None and frames and location.path.is_dir():  # it has no clock, and is to last as long
+            rate = round(frames * truth.frame_rate(name.subset) / truth.frames, 4)
         all_notes = [*notes, *_note_on_ignored_places(location, self.tree), *(truth.notes if truth else ())]
         return make_clip_case(
             name, self.name, Clip(location.path, rate), frames, truth, marks, self.context, all_notes, location.kind
@@ -257,19 +244,16 @@ def _require_option_file(option: str, path: str) -> Path:
 
 
 def _cases_of_plain_clips(
-    clips: Mapping[tuple[ClipName, str], Path],
-    own_marks: Mapping[ClipName, Marks],
-    context: ClipContext,
-    ordered: bool,
+    clips: Mapping[tuple[ClipName, str], Path], context: ClipContext, ordered: bool
 ) -> Iterator[Case | Rejected]:
     """The clips of a folder that has the ground truth among them, and marks only if the user gives some."""
     for (name, model), path in sorted(clips.items(), key=lambda item: (item[0][1], item[0][0])):
         true = clips.get((name, GROUND_TRUTH))
-        frames = count_frames(Clip(path))
+        frames = layouts.count_frames(Clip(path))
         truth = None
-        if true is not None and (true_frames := count_frames(Clip(true))) is not None:
+        if true is not None and (true_frames := layouts.count_frames(Clip(true))) is not None:
             truth = TrueClip(Clip(true), true_frames)
-        marks = own_marks.get(name)
+        marks = context.marks.get(name)
         problem = marks.problem_sentence(truth.frames, ordered=ordered) if marks and truth else None
         if problem is not None:
             yield _rejected_clip(name, model, problem)
@@ -278,7 +262,7 @@ def _cases_of_plain_clips(
         yield replace(case, reference=None, align="") if model == GROUND_TRUTH else case
 
 
-def _note_on_ignored_places(location: ClipLocation, tree: Path) -> list[str]:
+def _note_on_ignored_places(location: layouts.ClipLocation, tree: Path) -> list[str]:
     """What to say of a clip that lies in several places."""
     if not location.others:
         return []

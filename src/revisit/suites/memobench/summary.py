@@ -18,8 +18,7 @@ from revisit.results.display import cell_text
 from revisit.results.question_ranking import SuiteQuestion, rank_question
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.memobench.clip_categories import ors_tables_by_size_and_angle, trajectory_tables
-from revisit.suites.memobench.columns import SCORE, Place
-from revisit.suites.memobench.exports import record_number_at
+from revisit.suites.memobench.exports import SCORE, Place, record_number_at
 from revisit.suites.memobench.metadata import SHEETS
 from revisit.suites.memobench.metrics import FIDELITY, is_failure_diagnosis_metric
 from revisit.suites.memobench.metrics.answers import DIMENSIONS

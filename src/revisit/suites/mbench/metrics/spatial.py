@@ -18,13 +18,7 @@ from revisit.core import InvalidEvidence, Metric, Score, Series, Unscored
 from revisit.geometry import two_view
 from revisit.geometry.poses import invert_rigid_poses
 from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
-from revisit.suites.mbench.metrics.rules import (
-    PAPER,
-    check_rule,
-    first_median_depth_or_one,
-    score_metric,
-    unscored_without_pairs,
-)
+from revisit.suites.mbench.metrics import rules
 
 LEAST_MATCHES = 20
 LONG_SIDE = 504  # the pixels in which errors are told: Depth Anything 3's own grid
@@ -93,7 +87,7 @@ def mean_error_trimmed_by_rule(errors: np.ndarray, rule: str) -> float:
 def matched_views_of_pairs(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[MatchedView]:
     """The two cameras and the matches of each pair."""
     all_views = []
-    least = ONE_PLACE * first_median_depth_or_one(track)
+    least = ONE_PLACE * rules.first_median_depth_or_one(track)
     for k, (i, j) in enumerate(zip(matches.row.tolist(), matches.other_row.tolist(), strict=True)):
         points = matches.points[matches.offsets[k] : matches.offsets[k + 1]]
         rotation, translation = two_view.relative_pose(c2w[i], c2w[j])
@@ -125,7 +119,7 @@ def score_pair_errors(
         raise InvalidEvidence(f"PairMatches has {len(matches.points)} points; its offsets end at {matches.offsets[-1]}")
     if len(matches.frame) and max(matches.row.max(), matches.other_row.max()) >= len(track.c2w):
         raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
-    tau = TAU[check_rule(rule)] if tau is None else tau
+    tau = TAU[rules.check_rule(rule)] if tau is None else tau
     scale = LONG_SIDE / max(track.width, track.height) if rule == "corrected" else 1.0
     facts: dict[str, object] = {
         "pairs": len(matches.frame),
@@ -142,7 +136,7 @@ def score_pair_errors(
     if track.refused:
         return Unscored("unreadable", track.refused, facts)
     if not len(matches.frame):
-        return unscored_without_pairs(matches.note, facts)
+        return rules.unscored_without_pairs(matches.note, facts)
     views = matched_views_of_pairs(track, matches, track.c2w)
     errors = [finite_errors(view, errors_of) for view in views]
     rows = [k for k, one in enumerate(errors) if len(one) >= least_matches]
@@ -196,9 +190,9 @@ def make_spatial_metric(
     ) -> Score | Unscored:
         return score_pair_errors(track, matches, errors_of, rule, tau, least_matches)
 
-    return score_metric(
+    return rules.score_metric(
         id=f"mb_spatial_{name}", version=1, title=f"{name.capitalize()} consistency",
-        needs=(GeometryTrack, PairMatches), paper=f"{PAPER} eq. {equation}", upstream=f"spatial_{name}",
+        needs=(GeometryTrack, PairMatches), paper=f"{rules.PAPER} eq. {equation}", upstream=f"spatial_{name}",
         responds_to=("changed layout", "moved furniture", "wrong poses"),
         blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
         doc=f"exp(-E / tau) with E the {distance}, in pixels.",

@@ -15,19 +15,13 @@ from revisit.core import Case, Metric, NoScore, Score, Series, Unscored, metric
 from revisit.core.phase_pairs import find_rows_of_frame_pairs, first_row_of_each_frame, frame_pairs_by_phase
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_measure
-from revisit.suites.memobench.metrics.rules import (
-    PAPER,
-    ClipPhases,
-    check_rule,
-    checked_clip_phases,
-    round_if_upstream_rule,
-)
+from revisit.suites.memobench.metrics import rules
 
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
 
 
 def rows_by_phase(
-    case: Case, phases: ClipPhases, index: np.ndarray, reference: np.ndarray, rule: str
+    case: Case, phases: rules.ClipPhases, index: np.ndarray, reference: np.ndarray, rule: str
 ) -> dict[str, np.ndarray]:
     """Rows of each phase; without the reference's own phases, cut from those of the whole clip."""
     closed = rule == "upstream"
@@ -51,17 +45,19 @@ def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
         case: Case, frames: FrameFacts, fidelity: Any, *, rule: str = "corrected", **params: Any
     ) -> Score | Unscored:
         values = measure.values(fidelity, **params)
-        check_rule(rule)
+        rules.check_rule(rule)
         if measure is LPIPS and fidelity.net != (net := NETS.get(rule, fidelity.net)):
             return Unscored("other_settings", f"the rule {rule} needs {net}, but {fidelity.net} was used")
         if not len(fidelity.index):
             return Unscored(NO_FRAMES)
         rows, note = {"all": first_row_of_each_frame(fidelity.index)}, {}
         try:
-            rows |= rows_by_phase(case, checked_clip_phases(case, frames), fidelity.index, fidelity.reference, rule)
+            rows |= rows_by_phase(
+                case, rules.checked_clip_phases(case, frames), fidelity.index, fidelity.reference, rule
+            )
         except NoScore as error:
             note = {"note": error.unscored.sentence}
-        means = {name: round_if_upstream_rule(values[at].mean(), 4, rule) for name, at in rows.items() if len(at)}
+        means = {name: rules.round_if_upstream_rule(values[at].mean(), 4, rule) for name, at in rows.items() if len(at)}
         visible, returned = means.get("visible"), means.get("returned")
         sign = 1 if measure.higher_is_better else -1
         facts: dict[str, object] = {
@@ -77,7 +73,7 @@ def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
 
     return metric(
         id=f"memo_{measure.id}", version=1, title=f"{measure.called} against the true video",
-        needs=(Case, FrameFacts, measure.kind), suites=("memobench",), paper=f"{PAPER} section 3.4",
+        needs=(Case, FrameFacts, measure.kind), suites=("memobench",), paper=f"{rules.PAPER} section 3.4",
         upstream=f"GT_ALL_{measure.called}", responds_to=("forgotten content", "wrong camera", *also),
         blind_to=("what differs",), **measure.card_arguments,
         doc=f"Mean {measure.called} over the whole clip; facts: each phase, and the drop from visible to returned.",

@@ -13,15 +13,8 @@ from typing import Any, TypedDict
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, Target, UsageError, observer
-from revisit.observers import masks
+from revisit.observers import masks, target_presence
 from revisit.observers.pictures import feed_frames_in_groups
-from revisit.observers.target_presence import (
-    LONG_SIDE,
-    WEIGHTS,
-    best_windows_and_search,
-    collect_shrunk_frames,
-    frame_numbers_to_look_at,
-)
 from revisit.suites.memobench.evidence import Detections, expected_detector_prompt
 
 SAM3 = "sam3"
@@ -170,8 +163,8 @@ def _observe_detections(words: str, ask: Callable[[Any, str], Rows], threshold: 
 
 
 @observer(
-    id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
-    choose=frame_numbers_to_look_at, weights=(*WEIGHTS, "u2netp"),
+    id="small.sightings", version=1, kind="sequence", makes=Detections, size=target_presence.LONG_SIDE,
+    inputs=("target?",), choose=target_presence.frame_numbers_to_look_at, weights=(*target_presence.WEIGHTS, "u2netp"),
 )  # fmt: skip
 def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = masks.SALIENCY) -> FrameStream:
     """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
@@ -181,7 +174,7 @@ def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = mask
     """
     if when_unknown not in (masks.SKIP, masks.SALIENCY):
         raise UsageError(f"when_unknown={when_unknown!r}: it is {masks.SKIP!r} or {masks.SALIENCY!r}")
-    frames = yield from collect_shrunk_frames()
+    frames = yield from target_presence.collect_shrunk_frames()
     box = None if target is None else target.box
     if box is None and when_unknown == masks.SALIENCY and frames:
         from revisit.networks import runtime
@@ -190,13 +183,13 @@ def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = mask
         with runtime.inference():
             box = largest_salient_box(frames[0].rgb)
     index = np.array([frame.index for frame in frames if box is not None], dtype=np.int64)
-    rows = best_windows_and_search(frames, box)[0] if box is not None else []
+    rows = target_presence.best_windows_and_search(frames, box)[0] if box is not None else []
     boxes = np.array([row.box for row in rows], dtype=np.float64).reshape(-1, 4)
     prompt = masks.NOTHING if box is None else masks.SALIENT if target is None else masks.BOX
     return Detections(
         index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
         score=np.array([sighting_confidence(row.like, row.unlike) for row in rows], dtype=np.float64),
-        prompt=prompt, threshold=0.0, maker=WEIGHTS[0], guessed=target is None,
+        prompt=prompt, threshold=0.0, maker=target_presence.WEIGHTS[0], guessed=target is None,
     )  # fmt: skip
 
 

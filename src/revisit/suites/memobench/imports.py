@@ -1,6 +1,11 @@
-"""Results of networks, from files: detections, depth, patch descriptors and ratings of frames. For users who run the
-networks themselves. Frames are numbered from 0. `maker` names the network and is told with every score. The files are
-described in docs/memobench-metrics.md.
+"""Files from outside: a judge's answers, and what networks found: detections, depth, patch descriptors and ratings.
+
+For users who run judges and networks themselves. Answers are a results CSV of the public MemoBench script (columns
+scene, video_id, Evaluation, ...), a JSON list of objects with ID and Answer, an object with such a list under `answers`
+and the names `judge` and `frames`, or JSON lines of such objects. Rules for broken answers: docs/memobench-vqa.md.
+
+Frames are numbered from 0. `maker` names the network and is told with every score. The files of networks are described
+in docs/memobench-metrics.md.
 """
 
 from __future__ import annotations
@@ -12,16 +17,18 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.media.error_names import raise_media_errors_naming_file
-from revisit.media.text_files import read_json_object
-from revisit.observers.imports import (
-    label_or_default,
-    parse_finite_floats,
-    parse_frame_numbers,
-    read_csv,
-    read_npz_with_frames,
-    sort_by_frame,
+from revisit.core.text import parse_json
+from revisit.evidence.judged import (
+    BankQuestion,
+    JudgeAnswers,
+    case_questions,
+    entry_question_number,
+    find_json_in_reply,
+    judge_answers_from_entries,
 )
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.text_files import csv_dict_reader, read_json_object, read_text
+from revisit.observers import imports
 from revisit.suites.memobench.evidence import (
     AestheticScores,
     DepthMaps,
@@ -31,6 +38,8 @@ from revisit.suites.memobench.evidence import (
     ImageRewards,
 )
 
+MOST_BYTES = 16 << 20  # of answers
+ANSWERS = 'a list of objects with "ID" and "Answer" (Yes or No), or a results CSV with such a list under Evaluation'
 DETECTIONS = (
     "a CSV with the columns frame, coverage, score (both empty in a frame without masks) and prompt; a JSON object "
     'with "prompt" and "frames": [{"frame": 0, "masks": [{"coverage": 0.1, "score": 0.9}]}]; or an npz with frame, '
@@ -42,14 +51,63 @@ DEPTH = "an npz with depth (frames, height, width), frame, inverse (near is larg
 TOKENS = "an npz with tokens (frames, patches, channels), frame, cropped and maker"
 
 
+@observer(
+    id="import.vqa_answers", version=2, kind="file", makes=JudgeAnswers, artifact="vqa_answers",
+    inputs=("annotations",), sets=("lite",),
+)  # fmt: skip
+def vqa_answers(path: Path, annotations: Mapping[str, object]) -> JudgeAnswers:
+    """The answers in a file, for the questions of the case or, where it has none, for those that the file echoes."""
+    with raise_media_errors_naming_file(path):
+        entries, judge, frames = read_answer_entries(path)
+        questions = case_questions(annotations) or questions_from_answer_entries(entries)
+    return judge_answers_from_entries(questions, entries, judge=judge, frames=frames)
+
+
+def read_answer_entries(path: Path) -> tuple[Sequence[Any], str, str]:
+    """The entries of a file of answers, unchecked, who gave them, and the digest of the frames they are about."""
+    text, what = read_text(path, MOST_BYTES), "it"
+    name, kind = f"answers in {path.suffix.removeprefix('.') or 'a file'}", path.suffix.lower()
+    if kind == ".csv":
+        rows = list(csv_dict_reader(text))
+        if len(rows) != 1 or not rows[0].get("Evaluation"):
+            raise MediaError(f"it has {len(rows)} rows; expected one row with the judge's list under Evaluation")
+        text, what = rows[0]["Evaluation"], "its Evaluation"
+    try:
+        lines = kind in (".jsonl", ".ndjson")
+        content = [parse_json(line) for line in text.split("\n") if line.strip()] if lines else find_json_in_reply(text)
+    except ValueError as error:
+        raise MediaError(f"{what} is not JSON ({error}); expected {ANSWERS}") from None
+    if isinstance(content, dict) and isinstance(content.get("answers"), list):
+        return content["answers"], str(content.get("judge") or name), str(content.get("frames") or "")
+    if not isinstance(content, list):
+        raise MediaError(f"{what} is a {type(content).__name__}; expected {ANSWERS}")
+    return content, name, ""
+
+
+def questions_from_answer_entries(entries: Sequence[Any]) -> tuple[BankQuestion, ...]:
+    """The questions as the entries echo them; refused unless each says its number, dimension and polarity."""
+    questions: dict[int, BankQuestion] = {}
+    for position, entry in enumerate(entries, 1):
+        number = entry_question_number(entry)
+        polarity = entry.get("Dimension Polarity") if isinstance(entry, dict) else None
+        if number is None or polarity not in ("Positive", "Negative") or not entry.get("Dimension"):
+            raise MediaError(
+                f"entry {position} lacks ID, Dimension or Dimension Polarity, and no question bank was given that has "
+                "them; give the folder of the bank"
+            )
+        question = BankQuestion(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
+        questions.setdefault(number, question)
+    return tuple(questions.values())
+
+
 @observer(id="import.detections", version=1, kind="file", makes=Detections, artifact="detections", sets=("lite",))
 def detections(path: Path) -> Detections:
     """Masks of a text-prompted detector (coverage and confidence of each), from a file."""
     with raise_media_errors_naming_file(path):
         reader = {".csv": _read_detections_csv, ".json": _read_detections_json}.get(path.suffix.lower())
         facts = (reader or _read_detections_npz)(path)
-        index, frame = (parse_frame_numbers(facts[name], DETECTIONS) for name in ("looked", "frame"))
-        coverage, score = (parse_finite_floats(facts[name], name, DETECTIONS) for name in ("coverage", "score"))
+        index, frame = (imports.parse_frame_numbers(facts[name], DETECTIONS) for name in ("looked", "frame"))
+        coverage, score = (imports.parse_finite_floats(facts[name], name, DETECTIONS) for name in ("coverage", "score"))
         for name, values in (("coverage", coverage), ("score", score)):
             if len(values) and (values.min() < 0 or values.max() > 1):
                 ends = f"{values.min():g} to {values.max():g}"
@@ -57,15 +115,15 @@ def detections(path: Path) -> Detections:
         if not len(frame) == len(coverage) == len(score):
             counts = f"{len(frame)} frames, {len(coverage)} coverages and {len(score)} scores"
             raise MediaError(f"it has {counts}; expected one of each per mask")
-        threshold = parse_finite_floats([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
+        threshold = imports.parse_finite_floats([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
     return Detections(
         index=np.union1d(index, frame),
         frame=frame,
         coverage=coverage,
         score=score,
-        prompt=label_or_default(facts, "prompt", ""),
+        prompt=imports.label_or_default(facts, "prompt", ""),
         threshold=float(threshold),
-        maker=label_or_default(facts, "maker"),
+        maker=imports.label_or_default(facts, "maker"),
     )
 
 
@@ -74,7 +132,7 @@ DetectionTable = Mapping[str, Any]
 
 
 def _read_detections_csv(path: Path) -> DetectionTable:
-    rows = read_csv(path, COLUMNS, DETECTIONS)
+    rows = imports.read_csv(path, COLUMNS, DETECTIONS)
     masks = [row for row in rows if row["coverage"] or row["score"]]
     prompts = {row["prompt"] for row in rows if row.get("prompt")}
     if len(prompts) > 1:
@@ -98,7 +156,7 @@ def _read_detections_json(path: Path) -> DetectionTable:
 
 
 def _read_detections_npz(path: Path) -> DetectionTable:
-    arrays = read_npz_with_frames(path, "score", DETECTIONS)
+    arrays = imports.read_npz_with_frames(path, "score", DETECTIONS)
     if "coverage" not in arrays:
         raise MediaError(f"it has no coverage; expected {DETECTIONS}")
     columns = {name: np.ravel(arrays[name]) for name in COLUMNS}
@@ -113,28 +171,33 @@ def _detection_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[o
 def depth(path: Path) -> DepthMaps:
     """Depth maps of frames, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = read_npz_with_frames(path, "depth", DEPTH)
+        arrays = imports.read_npz_with_frames(path, "depth", DEPTH)
         maps = arrays["depth"]
         if maps.ndim != 3 or not np.isfinite(maps).all():
             raise MediaError(f"its depth has the shape {maps.shape} or values that are not finite; expected {DEPTH}")
-        frame, maps = sort_by_frame(arrays["frame"], maps.astype(np.float32))
-    return DepthMaps(frame, maps, bool(arrays.get("inverse", np.array(True)).all()), label_or_default(arrays, "maker"))
+        frame, maps = imports.sort_by_frame(arrays["frame"], maps.astype(np.float32))
+    return DepthMaps(
+        frame, maps, bool(arrays.get("inverse", np.array(True)).all()), imports.label_or_default(arrays, "maker")
+    )
 
 
 @observer(id="import.tokens", version=1, kind="file", makes=IdentityTokens, artifact="tokens")
 def tokens(path: Path) -> IdentityTokens:
     """Patch descriptors of frames, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = read_npz_with_frames(path, "tokens", TOKENS)
+        arrays = imports.read_npz_with_frames(path, "tokens", TOKENS)
         descriptors = arrays["tokens"]
         if descriptors.ndim == 4:
             descriptors = descriptors.reshape(len(descriptors), -1, descriptors.shape[3])
         if descriptors.ndim != 3 or not np.isfinite(descriptors).all():
             shape = descriptors.shape
             raise MediaError(f"its tokens have the shape {shape} or values that are not finite; expected {TOKENS}")
-        frame, descriptors = sort_by_frame(arrays["frame"], descriptors.astype(np.float32))
+        frame, descriptors = imports.sort_by_frame(arrays["frame"], descriptors.astype(np.float32))
     return IdentityTokens(
-        frame, descriptors, label_or_default(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any())
+        frame,
+        descriptors,
+        imports.label_or_default(arrays, "maker"),
+        bool(arrays.get("cropped", np.array(False)).any()),
     )
 
 
@@ -162,13 +225,13 @@ def _read_frame_values_and_maker(path: Path) -> tuple[np.ndarray, np.ndarray, st
     """Frame numbers, their values, and who made them."""
     with raise_media_errors_naming_file(path):
         if path.suffix.lower() == ".csv":
-            rows = read_csv(path, ("frame", "value"), VALUES)
+            rows = imports.read_csv(path, ("frame", "value"), VALUES)
             columns = {name: [row[name] for row in rows] for name in ("frame", "value")}
             facts: Mapping[str, Any] = {**(rows[0] if rows else {}), **columns}
         else:
-            facts = read_npz_with_frames(path, "value", VALUES)
-        frame = parse_frame_numbers(facts["frame"], VALUES)
-        value = parse_finite_floats(np.ravel(facts["value"]), "value", VALUES)
+            facts = imports.read_npz_with_frames(path, "value", VALUES)
+        frame = imports.parse_frame_numbers(facts["frame"], VALUES)
+        value = imports.parse_finite_floats(np.ravel(facts["value"]), "value", VALUES)
         if not len(frame):
             raise MediaError(f"it has no frames; expected {VALUES}")
-        return (*sort_by_frame(frame, value), label_or_default(facts, "maker"))
+        return (*imports.sort_by_frame(frame, value), imports.label_or_default(facts, "maker"))

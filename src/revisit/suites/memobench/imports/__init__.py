@@ -1,1 +1,0 @@
-"""Importers of files that only this benchmark uses."""
