@@ -15,14 +15,22 @@ from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageErr
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, target_from_box
 from revisit.core.observer import Params
 from revisit.core.text import count_and_noun
+from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.leases import lock_run
 from revisit.engine.plan import Plan
+from revisit.engine.provenance import InvocationLog
+from revisit.engine.resume import resume_run
+from revisit.engine.run_summary import write_result_files
+from revisit.engine.score import record_with_saved_units
 from revisit.monitor.checkpoint import Checkpoint, memory_mean_cell
 from revisit.monitor.layouts import NotFinite, ValueRange, frames_to_uint8, require_valid_layout
 from revisit.monitor.ranks import gather_from_ranks, rank_and_count
-from revisit.monitor.run_folder import write_checkpoint_run
 from revisit.monitor.scoring import ClipScorer, ScoredClip, Spent
+from revisit.report.write_html import write_report
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
+from revisit.results.record_files import RecordWriter
+from revisit.results.run import Run
 
 LOOK_AWAY, MOTION = "look_away", "motion_amount"
 
@@ -340,8 +348,8 @@ class Monitor:
         return Clip(Path(IN_MEMORY) / "reference" / case.sample, fps=self.fps, frames=InMemory(rgb))
 
     def _require_same_reference(self, scene: str, scored: ScoredClip) -> None:
-        for digest in scored.planned["references"].values():
-            if self._truth_of_scene.setdefault(scene, digest) != digest:
+        for reference in scored.planned["references"].values():
+            if self._truth_of_scene.setdefault(scene, reference) != reference:
                 raise UsageError(
                     f"the reference of {scene!r} is another one than before; clips of a scene, and of a name at each "
                     "checkpoint, share it"
@@ -401,3 +409,34 @@ class Subset:
     def restore_choice(self, names: Sequence[str]) -> None:
         """The clips of an earlier process."""
         self.chosen, self.settled = list(names), bool(names)
+
+
+def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
+    """Write the run anew, with its page; return the page's path."""
+    cache = EvidenceCache(cache_root())
+    out.mkdir(parents=True, exist_ok=True)
+    for clip in clips:
+        for key, record in clip.pictures.items():
+            if key in cache:
+                continue
+            try:
+                cache.save(key, record)
+            except Exception as error:  # no training ends for a picture
+                why = getattr(error, "strerror", None) or type(error).__name__
+                cache.problems["write"] = (
+                    f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
+                )
+    with lock_run(out, alone=True):
+        resumed = resume_run(out, plan, fresh=True, request=None, adds=None)
+        account = InvocationLog(resumed, cache, "revisit.Monitor", None, cached=0, adds=False)
+        with RecordWriter(out / "records.jsonl") as writer:
+            on_disk: set[tuple[str, str]] = set()  # a truth comes with each of its clips
+            for clip in clips:
+                for record in clip.records:
+                    asked = record.case.id, record.question
+                    if asked not in on_disk:
+                        writer.append(record_with_saved_units(record, clip.series.get(asked), out / "units"))
+                        on_disk.add(asked)
+        results = write_result_files(resumed)
+        account.write_run_json(finished=time.time())
+    return write_report(Run(out, resumed.lines, results))
