@@ -10,10 +10,9 @@ from pathlib import Path
 
 import typer
 
-from revisit.cli import console
+from revisit.cli import camera, console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, QUIET, out_option
-from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, make_pose_estimator
 from revisit.suites.mbench import commands_options as options
 from revisit.suites.mbench.commands_dataset import build_both_datasets, import_videos
 from revisit.suites.mbench.commands_eval import evaluate_dataset
@@ -84,17 +83,17 @@ def prepare(
     ),
     output: Path = typer.Option(None, help="Folder for the artifacts; their folders in the dataset by default."),
     command: str = typer.Option("", help="For the producer `command`: a program that reads {video} and writes {npz}."),
-    convention: str = CONVENTION,
-    python: str = PYTHON,
-    model: str = MODEL,
-    device: str = DEVICE,
-    frames: int = FRAMES,
-    timeout: float = TIMEOUT,
+    convention: str = camera.CONVENTION,
+    python: str = camera.PYTHON,
+    model: str = camera.POSE_MODEL,
+    device: str = camera.DEVICE,
+    frames: int = camera.POSE_FRAMES,
+    timeout: float = camera.TIMEOUT,
     models: str = options.MODELS,
     subsets: str = options.SUBSETS,
     conditions: str = options.CONDITIONS,
     sample_ids: str = options.SAMPLES,
-    workers: int = ODOMETRY_WORKERS,
+    workers: int = camera.ODOMETRY_WORKERS,
     root: list[Path] = options.ROOT,
     quiet: bool = QUIET,
     json: bool = JSON,
@@ -114,7 +113,9 @@ def prepare(
         raise UsageError("--producer command and --command, a program that reads {video} and writes {npz}, go together")
     data = open_mbench_dataset(source, root)
     keep = Filter.from_options(data, models, subsets, conditions, sample_ids)
-    estimator = make_pose_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
+    estimator = camera.make_pose_estimator(
+        command or producer, python, model, device, frames, convention, timeout, workers
+    )
     items = [item for name in keep.models for item in data.items_of_model(name) if keep.accepts(item)]
     place_of = partial(prepared_poses_path, output) if output else partial(data.path_from_pattern, "artifact_da3")
     tasks = [
