@@ -28,7 +28,7 @@ PANELS = {  # commands by the heading they stand under, and the module and funct
         "describe": "build.describe",
     },
     "People and judges": {
-        "annotate": "annotate.annotate", "agree": "labels.agree", "align": "labels.align", "labels": "labels.app",
+        "annotate": "labels.annotate", "agree": "labels.agree", "align": "labels.align", "labels": "labels.app",
         "judge": "judge.app",
     },
     "Benchmarks": {"leaderboard": "leaderboard.leaderboard", "bundle": "bundle.app"},  # and those of the suites
