@@ -21,7 +21,7 @@ from revisit.cli.help import Commands
 PANELS = {  # commands by the heading they stand under, and the module and function of each
     "Everyday": {
         "demo": "demo.demo", "eval": "eval_.eval_", "report": "report.report", "view": "view.view",
-        "compare": "compare.compare", "trend": "compare.trend", "list": "list_.list_", "show": "show.show",
+        "compare": "compare.compare", "trend": "compare.trend", "list": "show.list_", "show": "show.show",
     },
     "Data": {
         "generate": "generate.generate", "check": "check.check", "build": "build.app", "import": "import_.app",
