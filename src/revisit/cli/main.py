@@ -38,7 +38,7 @@ PANELS = {  # commands by the heading they stand under, and the module and funct
     },
     "Laboratory": {
         "audit": "audit.app", "world": "world.app", "camera": "camera.app", "figure": "figure.figure",
-        "table": "table.table",
+        "table": "leaderboard.table",
     },
 }  # fmt: skip
 MOVED = {  # old names, which still work, and what they are now
