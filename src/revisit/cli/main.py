@@ -20,7 +20,7 @@ from revisit.cli.help import Commands
 
 PANELS = {  # commands by the heading they stand under, and the module and function of each
     "Everyday": {
-        "demo": "demo.demo", "eval": "eval_.eval_", "report": "report.report", "view": "report.view",
+        "demo": "world.demo", "eval": "eval_.eval_", "report": "report.report", "view": "report.view",
         "compare": "compare.compare", "trend": "compare.trend", "list": "show.list_", "show": "show.show",
     },
     "Data": {
