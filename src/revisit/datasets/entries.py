@@ -132,12 +132,6 @@ def manifest_details_of(fields: Mapping[str, object]) -> dict[str, object]:
     return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
 
 
-def first_present_field(fields: Iterable[str], names: Sequence[str]) -> str | None:
-    """The first of these names that there is."""
-    there = set(fields)
-    return next((name for name in names if name in there), None)
-
-
 def import_format_library(module: str, extra: str) -> Any:
     """The library of a format; MissingPrerequisite says how to install it where it is not there."""
     try:
