@@ -34,7 +34,7 @@ PANELS = {  # commands by the heading they stand under, and the module and funct
     "Benchmarks": {"leaderboard": "leaderboard.leaderboard", "bundle": "bundle.app"},  # and those of the suites
     "Machine": {
         "doctor": "doctor.doctor", "verify": "doctor.verify", "weights": "weights.app", "cache": "cache.app",
-        "plan": "plan.plan",
+        "plan": "eval_.plan",
     },
     "Laboratory": {
         "audit": "audit.app", "world": "world.app", "camera": "camera.app", "figure": "figure.figure",
