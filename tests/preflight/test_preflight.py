@@ -21,15 +21,17 @@ from revisit.core import Clip
 from revisit.geometry.camera_script import camera_path_of_length, parse_script
 from revisit.geometry.formats import parse_realestate10k
 from revisit.media import encode_mp4, open_clip
-from revisit.preflight.camera import camera_fault, turn_fault, turns_from_first_view
 from revisit.preflight.check import (
     APART,
     KINDS,
     RELATED,
     UNLIKE,
+    camera_fault,
     check_clips,
     lightness_correlation,
     mean_difference_without_tint,
+    turn_fault,
+    turns_from_first_view,
 )
 from revisit.preflight.check import read_small_copy as small_copy
 from revisit.preflight.expected import expected_in_folder, expected_of_jobs
