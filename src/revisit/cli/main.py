@@ -24,7 +24,7 @@ PANELS = {  # commands by the heading they stand under, and the module and funct
         "compare": "compare.compare", "trend": "compare.trend", "list": "show.list_", "show": "show.show",
     },
     "Data": {
-        "generate": "generate.generate", "check": "check.check", "build": "build.app", "import": "build.import_app",
+        "generate": "generate.generate", "check": "generate.check", "build": "build.app", "import": "build.import_app",
         "describe": "build.describe",
     },
     "People and judges": {
