@@ -200,7 +200,7 @@ def replay_judge_run(
     """Run an evaluation again with recorded answers. No network, no cost, the same numbers."""
     from dataclasses import replace
 
-    from revisit.cli.running import write_report_and_print_summary
+    from revisit.cli.eval_ import write_report_and_print_summary
     from revisit.core import UsageError
     from revisit.engine.request import Request
     from revisit.results.run import Run

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
+from revisit.cli.eval_ import run_evaluation
 from revisit.cli.options import FRESH, JSON, PARAM, WORKERS, run_option
-from revisit.cli.running import run_evaluation
 from revisit.suites.mbench.commands_options import ARTIFACTS, CONDITIONS, MODELS, ROOT, SAMPLES, SOURCE, SUBSETS
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.eval_ import run_evaluation
 from revisit.cli.help import Commands
 from revisit.cli.options import FRESH, JSON, WORKERS, run_option
-from revisit.cli.running import run_evaluation
 from revisit.suites.memobench.commands_build import build
 from revisit.suites.memobench.commands_judge import (
     apply_question_reviews,
