@@ -37,7 +37,7 @@ PANELS = {  # commands by the heading they stand under, and the module and funct
         "plan": "eval_.plan",
     },
     "Laboratory": {
-        "audit": "audit.app", "world": "world.app", "camera": "camera.app", "figure": "figure.figure",
+        "audit": "audit.app", "world": "world.app", "camera": "camera.app", "figure": "report.figure",
         "table": "leaderboard.table",
     },
 }  # fmt: skip

@@ -9,7 +9,6 @@ from typing import Any
 import typer
 
 RUN = typer.Argument(metavar="RUN", help="A run directory.")
-RUNS = typer.Argument(metavar="RUN", help="Run directories.")
 
 SOURCE = typer.Argument(help="A folder of videos, a manifest.jsonl, or a benchmark's dataset folder.")
 SUITE = typer.Option("auto", help="Suite of the source; auto recognises it by its layout.")
