@@ -117,28 +117,24 @@ def pair_sides(sides: Sequence[Side]) -> list[tuple[Side, Side]]:
     return [(sides[0], other) for other in sides[1:]]
 
 
-@dataclass(frozen=True)
-class UnpairedModels:
-    """Models that only some of the runs have, where runs are compared model by model, as sentences."""
+def unpaired_models(sides: Sequence[Side], pairs: Sequence[tuple[Side, Side]]) -> tuple[list[str], list[str]]:
+    """Sentences on models that `pair_sides` had to leave out: those that another run lost, and those new in it.
 
-    lost: tuple[str, ...] = ()  # that the first run has, and another has not
-    new: tuple[str, ...] = ()
-
-
-def unpaired_models(sides: Sequence[Side], pairs: Sequence[tuple[Side, Side]]) -> UnpairedModels:
-    """Models that `pair_sides` had to leave out, because not all runs have them."""
+    Where runs are not compared model by model there are none.
+    """
+    lost: list[str] = []
+    new: list[str] = []
     if any(one.model != other.model for one, other in pairs):
-        return UnpairedModels()
+        return lost, new
     by_run = _sides_by_run(sides)
     names = _shortest_run_names([own[0].run.path.resolve() for own in by_run])
     models = [[side.model for side in own] for own in by_run]
-    lost, new = [], []
     for name, own in zip(names[1:], models[1:], strict=True):
         if missing := [model for model in models[0] if model not in own]:
             lost.append(f"{name} has no clips of {join_names(missing)}, which {names[0]} has")
         if more := [model for model in own if model not in models[0]]:
             new.append(f"{join_names(more)} of {name}: not compared, for {names[0]} has no such model")
-    return UnpairedModels(tuple(lost), tuple(new))
+    return lost, new
 
 
 def _sides_by_run(sides: Sequence[Side]) -> list[list[Side]]:
