@@ -127,7 +127,7 @@ def _check_single_clip(expected_clip: Expected) -> tuple[Appearance | None, list
         problems["black"] = blank
     elif (path is None or moves) and (frozen := why_frozen(appearance, moves)):
         problems["frozen"] = frozen
-    elif path is None or not can_be_checked_by_odometry(path):
+    elif path is None or not (_largest_turn(turns_from_first_view(path)) >= ASKED or not moves):
         undecided.append("camera: no turn was asked for that could be seen")
     elif (wrong := camera_fault(expected_clip.clip, path)) is None:
         undecided.append("camera: the picture does not tell how it turns")
@@ -314,11 +314,6 @@ def camera_moves(path: np.ndarray | None) -> bool:
     return path is not None and (
         _largest_turn(turns_from_first_view(path)) > REST or bool(np.ptp(path[:, :3, 3], axis=0).max() > 0.02)
     )
-
-
-def can_be_checked_by_odometry(path: np.ndarray | None) -> bool:
-    """Whether odometry can say something of a path: one that turns, or one that rests."""
-    return path is not None and (_largest_turn(turns_from_first_view(path)) >= ASKED or not camera_moves(path))
 
 
 def camera_fault(clip: Path, path: np.ndarray) -> str | None:
