@@ -313,7 +313,7 @@ class Monitor:
         >>> monitor.wants("garden")
         False
         """
-        self.subset.restore_choice(state["names"])
+        self.subset.chosen, self.subset.settled = list(state["names"]), bool(state["names"])
         self.metric = state["metric"]
 
     def _score_and_keep_clip(self, case: Case, frames: Any, reference: Any, started: float) -> None:
@@ -405,10 +405,6 @@ class Subset:
     def settle_choice(self) -> None:
         """From now on these clips, and no others; without a budget any may come."""
         self.settled = bool(self.chosen) and (self.clips is not None or self.seconds is not None)
-
-    def restore_choice(self, names: Sequence[str]) -> None:
-        """The clips of an earlier process."""
-        self.chosen, self.settled = list(names), bool(names)
 
 
 def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
