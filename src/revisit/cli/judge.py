@@ -41,7 +41,6 @@ def check_judge(
     """Compare a judge's answers with people's labels or rendered truth."""
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
-    from revisit.engine.judging import read_judge_frames_of_clip
     from revisit.judges.batch import JudgeClient
     from revisit.judges.budget import Budget
     from revisit.judges.calibration import CalibrationPlan, calibration_report
@@ -73,7 +72,7 @@ def check_judge(
         return JudgeClient(who, store, settings, budget, settings.tokens_per_image)
 
     plan = CalibrationPlan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
-    frames_of = partial(read_judge_frames_of_clip, at_most=frames)
+    frames_of = partial(read_spread_frames, count=frames)
     report = calibration_report(selection.judge, load_judge_labels(labels), frames_of, client_of, plan)
     if out is not None:
         write_json(out, report)
