@@ -13,8 +13,16 @@ from revisit.results import Results
 from revisit.results.compare import Contender, compare_coverage, compare_with_first, correct_coverage_p_values_by_holm
 from revisit.results.pairing import rank_models_by_scores
 from revisit.results.run import Run
-from revisit.runs.comparability import Side, SideComparison, order_sides, pair_sides, read_sides, unpaired_models
-from revisit.runs.regression_gate import RegressionGate, check_regressions
+from revisit.runs.comparability import (
+    RegressionGate,
+    Side,
+    SideComparison,
+    check_regressions,
+    order_sides,
+    pair_sides,
+    read_sides,
+    unpaired_models,
+)
 from tests.run_directories import make_scenes
 
 import_registering_modules()

@@ -39,8 +39,7 @@ def compare(
 
     from revisit.core import UsageError, import_registering_modules
     from revisit.results.compare import delta_as_json
-    from revisit.runs.comparability import compare_sides, pair_sides, read_sides, unpaired_models
-    from revisit.runs.regression_gate import check_regressions
+    from revisit.runs.comparability import check_regressions, compare_sides, pair_sides, read_sides, unpaired_models
 
     import_registering_modules()
     sides = read_sides(what)
