@@ -281,7 +281,7 @@ def check(
         )  # fmt: skip
         batch = load_batch(what, data, out, condition)
         print_left_out_jobs_and_remarks(batch)
-        expected = expecting.expected_of_jobs(batch.jobs, batch.home)
+        expected = [expecting.expected_of_job(job, batch.home) for job in batch.jobs]
         others = expecting.find_unexpected_videos(batch.allowed)
     elif manifest.is_file() and is_clip_file(manifest):
         expected = [expecting.Expected(manifest.stem, manifest)]
