@@ -53,8 +53,7 @@ def render_worlds(
         console.print_json({name: {"folder": folders[name], "evaluate": command} for name, command in commands.items()})
         return
     for name, command in commands.items():
-        console.print_to_stderr(f"{name}: {folders[name]}")
-        console.print_to_stderr(f"  {command}")
+        console.print_to_stderr(f"{name}: {folders[name]}", f"  {command}")
 
 
 def demo(
