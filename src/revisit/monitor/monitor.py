@@ -19,6 +19,7 @@ from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.leases import lock_run
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import InvocationLog
+from revisit.engine.request import warn_or_raise_if_unavailable
 from revisit.engine.resume import resume_run
 from revisit.engine.run_summary import write_result_files
 from revisit.engine.score import record_with_saved_units
@@ -121,7 +122,7 @@ class Monitor:
         if memory and (memory not in METRICS or None in METRICS[memory].range):
             raise UsageError(f"memory={memory!r} is no metric with a range; leave it out or see `revisit list metrics`")
         self.metric = memory
-        self._scorer.require_runnable()
+        warn_or_raise_if_unavailable(self._scorer.plan_for_cases())
         self._truth_of_scene: dict[str, str] = {}
         self._warned = False
         self._names: dict[str, None] = {}  # of the clips of all ranks
@@ -332,7 +333,8 @@ class Monitor:
                 self._require_same_reference(case.sample, scored)
                 part.clips[name] = scored
                 part.spent += scored.spent
-        self.subset.add_scored_clip(name)
+        if name not in self.subset.chosen:
+            self.subset.chosen.append(name)
         part.spent += Spent(time.perf_counter() - started)
 
     def _reference_clip(self, case: Case, reference: Any) -> Clip:
@@ -396,11 +398,6 @@ class Subset:
         rank, count = ranks
         share = None if self.clips is None else self.clips // count + (rank < self.clips % count)
         return self.allowed is not None or share is None or len(self.chosen) < share
-
-    def add_scored_clip(self, name: str) -> None:
-        """Note a clip that was scored."""
-        if name not in self.chosen:
-            self.chosen.append(name)
 
     def settle_choice(self) -> None:
         """From now on these clips, and no others; without a budget any may come."""
