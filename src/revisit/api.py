@@ -154,7 +154,7 @@ def evaluate(
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
         raise UsageError(f"workers is a number of processes, or None for one per core, not {workers!r}")
     if not isinstance(source, str | Path):
-        from revisit.datasets.iterator import write_samples_and_manifest
+        from revisit.datasets.entries import write_samples_and_manifest
 
         if not isinstance(source, Iterable):
             raise UsageError(f"source is a path, or an iterator of samples, not {source!r}")

@@ -11,6 +11,8 @@ from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError
 from revisit.core.cases import Case
 from revisit.core.text import did_you_mean_question
 from revisit.networks import numeric_spread
+from revisit.observers.sets import load_roles, read_set, set_names
+from revisit.results.distances import KINDS
 
 Card = dict[str, Any]  # facts by name: texts, numbers, and lists and mappings of them
 SENTENCES = ("machines", "spread", "audit")  # facts that are whole sentences, each in a line of its own
@@ -41,11 +43,7 @@ def list_rows_of_kind(kind: str) -> list[Card]:
     if kind == "evidence":
         return [{"id": id, "what": (inspect.getdoc(EVIDENCE[id]) or "").partition("\n")[0]} for id in EVIDENCE]
     if kind == "distances":
-        from revisit.results.distances import KINDS
-
         return [{"id": id, "features": one.features, "what": one.description} for id, one in KINDS.items()]
-    from revisit.observers.sets import load_roles, read_set, set_names
-
     return [{"id": name, "title": read_set(name).title, "roles": len(load_roles(name))} for name in set_names()]
 
 
@@ -85,9 +83,6 @@ def card_of_id(id: str) -> Card:
         kind = EVIDENCE[id]
         fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}
         return {"kind": "evidence", "id": id, "description": inspect.getdoc(kind) or "", "fields": fields}
-    from revisit.observers.sets import read_set, set_names
-    from revisit.results.distances import KINDS
-
     if id in set_names():
         set_file = read_set(id)
         return {"kind": "set", "id": id, "title": set_file.title, "roles": set_file.roles}
@@ -102,8 +97,6 @@ def card_of_id(id: str) -> Card:
 
 
 def _distance_card(id: str) -> Card:
-    from revisit.results.distances import KINDS
-
     kind = KINDS[id]
     sizes = (400,) if kind.metric == "video_action" else (768, 1280)  # of the networks of the sets
     needed = {dimensions: kind.formula.least_scenes(dimensions) for dimensions in sizes}

@@ -33,14 +33,18 @@ def enforce_deadlines(client: Any) -> None:
             pool._network_backend = _Backend(pool._network_backend)
 
 
-class _Stream:
-    """A stream whose reads keep to the deadline; everything else is the stream's own."""
+class _Wrapper:
+    """Something of httpcore's; what a subclass does not change is its own."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self._wrapped, name)
+
+
+class _Stream(_Wrapper):
+    """A stream whose reads keep to the deadline."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         deadline = getattr(_this, "deadline", None)
@@ -49,18 +53,12 @@ class _Stream:
             if seconds <= 0:
                 raise httpcore.ReadTimeout
             timeout = seconds if timeout is None else min(timeout, seconds)
-        return self._stream.read(max_bytes, timeout)
+        return self._wrapped.read(max_bytes, timeout)
 
     def start_tls(self, *args: Any, **kwargs: Any) -> _Stream:
-        return _Stream(self._stream.start_tls(*args, **kwargs))
+        return _Stream(self._wrapped.start_tls(*args, **kwargs))
 
 
-class _Backend:
-    def __init__(self, backend: Any) -> None:
-        self._backend = backend
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
-
+class _Backend(_Wrapper):
     def connect_tcp(self, *args: Any, **kwargs: Any) -> _Stream:
-        return _Stream(self._backend.connect_tcp(*args, **kwargs))
+        return _Stream(self._wrapped.connect_tcp(*args, **kwargs))

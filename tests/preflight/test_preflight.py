@@ -21,11 +21,20 @@ from revisit.core import Clip
 from revisit.geometry.camera_script import camera_path_of_length, parse_script
 from revisit.geometry.formats import parse_realestate10k
 from revisit.media import encode_mp4, open_clip
-from revisit.preflight.appearance import APART, lightness_correlation, mean_difference_without_tint
-from revisit.preflight.appearance import read_small_copy as small_copy
-from revisit.preflight.camera import camera_fault, turn_fault, turns_from_first_view
-from revisit.preflight.check import KINDS, RELATED, UNLIKE, check_clips
-from revisit.preflight.expected import expected_in_folder, expected_of_jobs
+from revisit.preflight.check import (
+    APART,
+    KINDS,
+    RELATED,
+    UNLIKE,
+    camera_fault,
+    check_clips,
+    lightness_correlation,
+    mean_difference_without_tint,
+    turn_fault,
+    turns_from_first_view,
+)
+from revisit.preflight.check import read_small_copy as small_copy
+from revisit.preflight.expected import expected_in_folder, expected_of_job
 from tests.datasets import film, memobench, picture, wrbench
 
 # The first half turns, the others rest or are as short as clips come.
@@ -66,7 +75,7 @@ def jobs_in(folder: Path) -> list[Job]:
 
 @pytest.mark.long
 def test_a_set_without_faults_is_left_alone(faultless: Path) -> None:
-    found = check_clips(expected_of_jobs(jobs_in(faultless), faultless))
+    found = check_clips([expected_of_job(job, faultless) for job in jobs_in(faultless)])
     assert not found.faults, found.faults
     assert found.clips == found.there == len(SCRIPTS)
     assert found.unchecked == {  # the two clips of three frames
@@ -119,7 +128,7 @@ def test_planted_faults_of_every_kind_are_found(faultless: Path, tmp_path: Path)
     folder = tmp_path / "faulty"
     shutil.copytree(faultless, folder)
     planted = plant(folder)
-    found = check_clips(expected_of_jobs(jobs_in(folder), folder), workers=2)
+    found = check_clips([expected_of_job(job, folder) for job in jobs_in(folder)], workers=2)
     said: dict[str, set[str]] = {}
     for fault in found.faults:
         said.setdefault(fault.kind, set()).add(fault.id)
@@ -177,7 +186,7 @@ def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Pat
     batch = load_batch("wrbench", wrbench(tmp_path), tmp_path / "clips", wanted)
     by = GeneratorChoice(baseline="hold")
     assert all(ended.is_clip_there for ended in generate_batch(batch, by, generation_settings_for(by)))
-    found = check_clips(expected_of_jobs(batch.jobs, batch.home))
+    found = check_clips([expected_of_job(job, batch.home) for job in batch.jobs])
     assert {fault.kind for fault in found.faults} == {"frozen"}
     assert len(found.faults) == sum(job.condition != "static" for job in batch.jobs) == 4
 

@@ -13,8 +13,16 @@ from revisit.results import Results
 from revisit.results.compare import Contender, compare_coverage, compare_with_first, correct_coverage_p_values_by_holm
 from revisit.results.pairing import rank_models_by_scores
 from revisit.results.run import Run
-from revisit.runs.comparability import Side, SideComparison, order_sides, pair_sides, read_sides, unpaired_models
-from revisit.runs.regression_gate import RegressionGate, check_regressions
+from revisit.runs.comparability import (
+    RegressionGate,
+    Side,
+    SideComparison,
+    check_regressions,
+    order_sides,
+    pair_sides,
+    read_sides,
+    unpaired_models,
+)
 from tests.run_directories import make_scenes
 
 import_registering_modules()
@@ -245,12 +253,12 @@ def test_runs_with_other_models_are_compared_model_by_model(tmp_path: Path, run:
     pairs = pair_sides([*old, *new])
     assert [(one.model, other.model) for one, other in pairs] == [("s1", "s1"), ("s2", "s2")]
     assert not gate(run, *((one.entry, other.entry) for one, other in pairs)).passed
-    unpaired = unpaired_models([*old, *new], pairs)
-    assert not unpaired.lost and len(unpaired.new) == 1 and "fresh" in unpaired.new[0]
-    gone = unpaired_models([*new, *old], pair_sides([*new, *old]))
-    assert len(gone.lost) == 1 and "no clips of fresh" in gone.lost[0]
+    lost, added = unpaired_models([*old, *new], pairs)
+    assert not lost and len(added) == 1 and "fresh" in added[0]
+    gone, _ = unpaired_models([*new, *old], pair_sides([*new, *old]))
+    assert len(gone) == 1 and "no clips of fresh" in gone[0]
     assert gate(run, (old[0].entry, new[1].entry)).passed
-    assert gone.lost[0] in check_regressions([], gone.lost).worse
+    assert gone[0] in check_regressions([], gone).worse
     with pytest.raises(UsageError, match="no model in common"):
         pair_sides([*old, *sides(after, {"fresh": GOOD})])
     chosen = [*sides(before, {"s1": GOOD}, named=True), *new]

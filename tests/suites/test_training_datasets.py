@@ -13,7 +13,7 @@ import pytest
 
 import revisit
 from revisit.core import Case, Rejected, Remark, UsageError
-from revisit.datasets.camera_actions import camera_action_columns, camera_script_of_actions
+from revisit.datasets.lerobot import camera_action_columns, camera_script_of_actions
 from revisit.geometry.camera_script import parse_script
 from revisit.media import encode_mp4
 from revisit.suites.folder.datasets import read

@@ -1,4 +1,4 @@
-"""The command line: one file per verb, no logic. Data goes to stdout, messages to stderr."""
+"""The command line: one file for the verbs of one thing, no logic. Data goes to stdout, messages to stderr."""
 
 import gc
 

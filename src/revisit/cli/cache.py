@@ -29,13 +29,12 @@ def info(json: bool = JSON) -> None:
     files = {folder: pruning.list_cache_files(cache_root(), folder) for folder in pruning.FOLDERS}
     folders = {name: {"files": len(some), "bytes": sum(file.bytes for file in some)} for name, some in files.items()}
     totals = {part: sum(facts[part] for facts in folders.values()) for part in ("files", "bytes")}
-    if json:
-        console.print_json({"path": str(cache_root()), **totals, "folders": folders, "limit": limit})
-        return
     bound = "" if limit is None else f"; {pruning.LIMIT} is {pruning.format_byte_size(limit)}"
-    typer.echo(f"{cache_root()}: {totals['files']} files, {pruning.format_byte_size(totals['bytes'])}{bound}")
+    lines = [f"{cache_root()}: {totals['files']} files, {pruning.format_byte_size(totals['bytes'])}{bound}"]
     for folder, facts in folders.items():
-        typer.echo(f"  {folder:8} {facts['files']:8} files {pruning.format_byte_size(facts['bytes']):>12}")
+        lines.append(f"  {folder:8} {facts['files']:8} files {pruning.format_byte_size(facts['bytes']):>12}")
+    content = {"path": str(cache_root()), **totals, "folders": folders, "limit": limit}
+    console.print_json_or_text(content, "\n".join(lines), json)
 
 
 @app.command()

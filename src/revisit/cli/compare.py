@@ -38,32 +38,31 @@ def compare(
 
     from revisit.core import UsageError, import_registering_modules
     from revisit.results.compare import delta_as_json
-    from revisit.runs.comparability import UnpairedModels, compare_sides, pair_sides, read_sides, unpaired_models
-    from revisit.runs.regression_gate import check_regressions
+    from revisit.runs.comparability import check_regressions, compare_sides, pair_sides, read_sides, unpaired_models
 
     import_registering_modules()
     sides = read_sides(what)
     if len(sides) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
     pairs = _pairs_of_origin_and_model(sides) if increments else pair_sides(sides)
-    unpaired = UnpairedModels() if increments else unpaired_models(sides, pairs)
+    lost, new = ([], []) if increments else unpaired_models(sides, pairs)
     comparisons = compare_sides(pairs, _select_metrics(metric, sides), by, every=show_all)
     refused = {f"{id} of {one.both_names_text}": why for one in comparisons for id, why in one.refusals.items()}
     if refused and not any(one.metrics for one in comparisons):
         raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")
     deltas, coverage = [delta for one in comparisons for delta in one.deltas], [one.coverage for one in comparisons]
     disjoint = [one.both_names_text for one in comparisons if one.metrics and not one.deltas]
-    verdict = check_regressions(comparisons, unpaired.lost) if gate else None
+    verdict = check_regressions(comparisons, lost) if gate else None
     if not deltas and (verdict is None or (verdict.untested and not verdict.worse)):
         unasked = "none of the metrics that answer the suite's questions was asked; name others with -m, or add --all"
         lacking = f"no clip has a score of both {'; of both '.join(disjoint)}"
         raise UsageError(f"nothing to compare: {lacking if disjoint else unasked}")
     console.print_to_stderr(*(f"not compared: no clip has a score of both {names}" for names in disjoint))
-    console.print_to_stderr(*unpaired.new, *(() if gate else unpaired.lost))
+    console.print_to_stderr(*new, *(() if gate else lost))
     if json:
         coverages = [{**asdict(one), "problems": one.problems, "warnings": one.warnings} for one in coverage]
         content = {"deltas": [delta_as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages}
-        content["unpaired"] = asdict(unpaired)
+        content["unpaired"] = {"lost": lost, "new": new}
         if verdict is not None:
             content["gate"] = {name: getattr(verdict, name) for name in ("passed", "problems", "warnings")}
         console.print_json(content)

@@ -20,25 +20,25 @@ from revisit.cli.help import Commands
 
 PANELS = {  # commands by the heading they stand under, and the module and function of each
     "Everyday": {
-        "demo": "demo.demo", "eval": "eval_.eval_", "report": "report.report", "view": "view.view",
-        "compare": "compare.compare", "trend": "compare.trend", "list": "list_.list_", "show": "show.show",
+        "demo": "world.demo", "eval": "eval_.eval_", "report": "report.report", "view": "report.view",
+        "compare": "compare.compare", "trend": "compare.trend", "list": "show.list_", "show": "show.show",
     },
     "Data": {
-        "generate": "generate.generate", "check": "check.check", "build": "build.app", "import": "import_.app",
+        "generate": "generate.generate", "check": "generate.check", "build": "build.app", "import": "build.import_app",
         "describe": "build.describe",
     },
     "People and judges": {
-        "annotate": "annotate.annotate", "agree": "labels.agree", "align": "labels.align", "labels": "labels.app",
+        "annotate": "labels.annotate", "agree": "labels.agree", "align": "labels.align", "labels": "labels.app",
         "judge": "judge.app",
     },
     "Benchmarks": {"leaderboard": "leaderboard.leaderboard", "bundle": "bundle.app"},  # and those of the suites
     "Machine": {
-        "doctor": "doctor.doctor", "verify": "verify.verify", "weights": "weights.app", "cache": "cache.app",
-        "plan": "plan.plan",
+        "doctor": "doctor.doctor", "verify": "doctor.verify", "weights": "weights.app", "cache": "cache.app",
+        "plan": "eval_.plan",
     },
     "Laboratory": {
-        "audit": "audit.app", "world": "world.app", "camera": "camera.app", "figure": "figure.figure",
-        "table": "table.table",
+        "audit": "audit.app", "world": "world.app", "camera": "camera.app", "figure": "report.figure",
+        "table": "leaderboard.table",
     },
 }  # fmt: skip
 MOVED = {  # old names, which still work, and what they are now

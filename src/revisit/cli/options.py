@@ -9,7 +9,6 @@ from typing import Any
 import typer
 
 RUN = typer.Argument(metavar="RUN", help="A run directory.")
-RUNS = typer.Argument(metavar="RUN", help="Run directories.")
 
 SOURCE = typer.Argument(help="A folder of videos, a manifest.jsonl, or a benchmark's dataset folder.")
 SUITE = typer.Option("auto", help="Suite of the source; auto recognises it by its layout.")
@@ -57,8 +56,6 @@ EXECUTOR = typer.Option("local", help="Who observes the clips: local (processes 
 ADDRESS = typer.Option("", help="Address of the Ray cluster, such as auto or ray://host:10001; a new one by default.")
 TRUTH = typer.Option(True, "--truth/--no-truth", help="Score each reference, too, as a row of its own.")
 JUDGE = typer.Option("", help="Judge of questions about clips: a YAML file, the url of a server, or recorded answers.")
-ONLY = typer.Option([], help="Only these subsets, conditions or samples (repeatable, or separated by commas).")
-JOB_OPTION = typer.Option([], "--option", metavar="NAME=VALUE", help="An option of the jobs of the suite (repeatable).")
 WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")
 ALL = flag_option("--all", "Print every metric, part and reason, not only the verdict.")
 FRESH = flag_option("--fresh", "Discard earlier answers of this run and start again.")

@@ -1,4 +1,4 @@
-"""`revisit show`: the verdict, citations or models of runs, or the card of a metric, gate, observer, suite or set."""
+"""`revisit list` and `show`: what there is, and the card of each; the verdict, citations or models of runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,23 @@ from revisit.cli import console
 from revisit.cli.options import ALL, JSON, flag_option, out_option, refuse_other_parameters
 
 HEADS = ["model", "category", "view from", "camera", "backbone", "parameters", "stated", "measured", "cost", "source"]
+KINDS = ("suites", "metrics", "gates", "observers", "evidence", "sets", "distances")
+
+
+def list_(
+    kind: str = typer.Argument("metrics", help=f"One of {', '.join(KINDS)}."),
+    json: bool = JSON,
+) -> None:
+    """List metrics, distances, gates, observers, suites or sets."""
+    from revisit import catalog
+    from revisit.core import UsageError
+    from revisit.core.text import suggest_names
+
+    if kind not in KINDS:
+        raise UsageError(f"there is no list {kind!r}; {suggest_names(kind, KINDS)}")
+    rows = catalog.list_rows_of_kind(kind)
+    cells = [list(map(str, row.values())) for row in rows]
+    console.print_json_or_table(rows, list(rows[0]), cells, json)
 
 
 def show(

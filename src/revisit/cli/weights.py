@@ -61,17 +61,15 @@ def list_weights(
     users = group_observers_by_weights()
     names = select_weights_ids(ids, observer_set, suite, metric, everything=True)
     rows = [weights_facts(name, users) for name in names]
-    if json:
-        console.print_json(rows)
-        return
     cells = []
     for row in rows:
         state = row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)"
         sets, observers = ", ".join(row["sets"]), ", ".join(row["used_by"])
         cells.append([row["id"], state, decimal_size_text(row["size"]), row["licence"], sets, observers])
-    console.print_table(["id", "state", "size", "licence", "sets", "used by"], cells)
-    installed = sum(row["state"] in ("here", "by hand") for row in rows)
-    console.print_to_stderr(f"{installed} of {len(rows)} installed; {total_download_text(forecast_pull(names))}")
+    console.print_json_or_table(rows, ["id", "state", "size", "licence", "sets", "used by"], cells, json)
+    if not json:
+        installed = sum(row["state"] in ("here", "by hand") for row in rows)
+        console.print_to_stderr(f"{installed} of {len(rows)} installed; {total_download_text(forecast_pull(names))}")
 
 
 def weights_facts(name: str, users: dict[str, list[str]]) -> dict[str, Any]:

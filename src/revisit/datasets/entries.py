@@ -1,11 +1,16 @@
-"""What a dataset's reader yields: clips with what is said of them; and where content without a file of its own goes."""
+"""What a dataset's reader yields: clips with what is said of them; and where content without a file of its own goes.
+
+Samples of an iterator in Python are written as lossless frames with a manifest beside them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +21,7 @@ import numpy as np
 from revisit.core import Clip, MissingPrerequisite, UsageError, digest
 from revisit.core.frames import as_pixel_array
 from revisit.media.cache_folders import INPUTS, cache_root
+from revisit.media.files import write_json_lines
 
 IMAGE_KINDS = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"RIFF": ".webp"}
 VIDEO_KINDS = {b"\x1aE\xdf\xa3": ".mkv", b"RIFF": ".avi", b"GIF8": ".gif"}
@@ -23,6 +29,7 @@ NAMES = ("name", "id", "key", "video_id", "episode")  # fields that name a clip
 PROMPTS = ("prompt", "text", "caption", "instruction", "task")
 REFERENCES = ("reference", "gt", "ground_truth", "truth", "target_video")
 Content = bytes | Sequence[bytes] | np.ndarray | Path  # a video, pictures, frames, or a file
+EXPECTED = "a sample is a mapping with `name` and `frames`, and `reference`, `prompt`, `camera` and the like"
 
 
 @dataclass(frozen=True)
@@ -132,12 +139,6 @@ def manifest_details_of(fields: Mapping[str, object]) -> dict[str, object]:
     return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
 
 
-def first_present_field(fields: Iterable[str], names: Sequence[str]) -> str | None:
-    """The first of these names that there is."""
-    there = set(fields)
-    return next((name for name in names if name in there), None)
-
-
 def import_format_library(module: str, extra: str) -> Any:
     """The library of a format; MissingPrerequisite says how to install it where it is not there."""
     try:
@@ -170,3 +171,40 @@ def _picture_files(pictures: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
     for number, picture in enumerate(pictures):
         suffix = _suffix_by_first_bytes(picture, IMAGE_KINDS, f"picture {number} is no png, jpg or webp")
         yield f"{number:06d}{suffix}", picture
+
+
+def write_samples_and_manifest(samples: Iterable[Mapping[str, Any]], folder: Path) -> Path:
+    """Write each sample as it comes, so that one is in memory at a time; the path of the manifest.
+
+    One that is no clip is warned of, and counts as missing.
+    """
+    store, lines = ClipStore(folder.resolve()), []
+    for number, sample in enumerate(samples):
+        if not isinstance(sample, Mapping) or "frames" not in sample:
+            problem = "has no `frames`" if isinstance(sample, Mapping) else f"is a {type(sample).__name__}"
+            raise UsageError(f"sample {number} {problem}; {EXPECTED}")
+        name = str(sample.get("name") or f"{number:06d}")
+        fields = {key: value for key, value in sample.items() if key not in ("name", "frames", "reference")}
+        line = {"id": name, **manifest_details_of(fields)}
+        try:
+            line["video"] = _store_clip_relative(store, name, sample["frames"])
+            if sample.get("reference") is not None:
+                line["reference"] = _store_clip_relative(store, f"{name}.reference", sample["reference"])
+        except UsageError as error:
+            warnings.warn(f"{name} is refused: {error}", stacklevel=3)
+            line["video"] = f"refused/{number:06d}"
+        lines.append(line)
+    if not lines:
+        raise UsageError(f"the iterator has no samples; {EXPECTED}")
+    manifest = folder / "manifest.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json_lines(manifest, lines, ascii=True)
+    return manifest
+
+
+def _store_clip_relative(store: ClipStore, name: str, frames: Any) -> str:
+    """Where the frames lie, relative to the manifest; other frames of the same name lie elsewhere."""
+    rgb = as_pixel_array(frames, name)
+    digest = hashlib.sha256(np.ascontiguousarray(rgb).data).hexdigest()[:16]
+    clip: Clip = store.store_clip(f"{digest}-{name}", rgb)
+    return clip.path.relative_to(store.folder).as_posix()

@@ -88,9 +88,9 @@ def _open_undecoded_rows(datasets: Any, shard: Path) -> Any:
 def _clip_and_reference_columns(datasets: Any, rows: Any) -> tuple[str, str | None]:
     """The column of clips, and that of references."""
     media = [name for name, kind in rows.features.items() if _is_clip_feature(datasets, kind)]
-    truth = entries.first_present_field(media, entries.REFERENCES)
+    truth = next((name for name in entries.REFERENCES if name in media), None)
     mine = [name for name in media if name not in entries.REFERENCES]
-    clip = entries.first_present_field(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
+    clip = next((name for name in CLIPS if name in mine), mine[0] if len(mine) == 1 else None)
     if clip is None:
         there = ", ".join(mine or rows.features)
         raise UsageError(f"no column is called video or frames, and it is unclear which one holds the clips: {there}")

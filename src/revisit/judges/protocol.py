@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from revisit.judges.questions import Question
-from revisit.servers.failures import NoReply, Refused, Stopped
+from revisit.servers.retries import NoReply, Refused, Stopped
 
 __all__ = [
     "Frames", "Judge", "JudgeAnswer", "JudgeDialogue", "NoReply", "Refused", "Reply", "Status", "Stopped", "Usage",

@@ -11,19 +11,27 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageError, import_registering_modules
+from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageError, digest, import_registering_modules
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, target_from_box
 from revisit.core.observer import Params
 from revisit.core.text import count_and_noun
+from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.leases import lock_run
 from revisit.engine.plan import Plan
+from revisit.engine.provenance import InvocationLog
+from revisit.engine.request import warn_or_raise_if_unavailable
+from revisit.engine.resume import resume_run
+from revisit.engine.run_summary import write_result_files
+from revisit.engine.score import record_with_saved_units
 from revisit.monitor.checkpoint import Checkpoint, memory_mean_cell
 from revisit.monitor.layouts import NotFinite, ValueRange, frames_to_uint8, require_valid_layout
 from revisit.monitor.ranks import gather_from_ranks, rank_and_count
-from revisit.monitor.run_folder import write_checkpoint_run
 from revisit.monitor.scoring import ClipScorer, ScoredClip, Spent
-from revisit.monitor.subset import Subset
+from revisit.report.write_html import write_report
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
+from revisit.results.record_files import RecordWriter
+from revisit.results.run import Run
 
 LOOK_AWAY, MOTION = "look_away", "motion_amount"
 
@@ -114,7 +122,7 @@ class Monitor:
         if memory and (memory not in METRICS or None in METRICS[memory].range):
             raise UsageError(f"memory={memory!r} is no metric with a range; leave it out or see `revisit list metrics`")
         self.metric = memory
-        self._scorer.require_runnable()
+        warn_or_raise_if_unavailable(self._scorer.plan_for_cases())
         self._truth_of_scene: dict[str, str] = {}
         self._warned = False
         self._names: dict[str, None] = {}  # of the clips of all ranks
@@ -306,7 +314,7 @@ class Monitor:
         >>> monitor.wants("garden")
         False
         """
-        self.subset.restore_choice(state["names"])
+        self.subset.chosen, self.subset.settled = list(state["names"]), bool(state["names"])
         self.metric = state["metric"]
 
     def _score_and_keep_clip(self, case: Case, frames: Any, reference: Any, started: float) -> None:
@@ -325,7 +333,8 @@ class Monitor:
                 self._require_same_reference(case.sample, scored)
                 part.clips[name] = scored
                 part.spent += scored.spent
-        self.subset.add_scored_clip(name)
+        if name not in self.subset.chosen:
+            self.subset.chosen.append(name)
         part.spent += Spent(time.perf_counter() - started)
 
     def _reference_clip(self, case: Case, reference: Any) -> Clip:
@@ -341,8 +350,8 @@ class Monitor:
         return Clip(Path(IN_MEMORY) / "reference" / case.sample, fps=self.fps, frames=InMemory(rgb))
 
     def _require_same_reference(self, scene: str, scored: ScoredClip) -> None:
-        for digest in scored.planned["references"].values():
-            if self._truth_of_scene.setdefault(scene, digest) != digest:
+        for reference in scored.planned["references"].values():
+            if self._truth_of_scene.setdefault(scene, reference) != reference:
                 raise UsageError(
                     f"the reference of {scene!r} is another one than before; clips of a scene, and of a name at each "
                     "checkpoint, share it"
@@ -357,3 +366,70 @@ class Monitor:
             raise UsageError("no metric of memory was asked; name one in metrics= or memory=, or leave metrics= out")
         lacking = Counter(id for clip in clips for id in clip.lacking)
         return min(able, key=lambda id: lacking[id])
+
+
+class Subset:
+    """Names of the clips that are scored.
+
+    Of `names`, all that may come, `clips` are picked by a hash of each name: the choice depends on no order and on no
+    rank. Where the names are not known, or the budget is in `seconds`, those that come first are taken until it is
+    used up; from the first `settle_choice` on they stay. Ranks share a budget out.
+    """
+
+    def __init__(self, names: Collection[str], clips: int | None, seconds: float | None) -> None:
+        if clips is not None and clips < 1:
+            raise UsageError(f"clips={clips}: a budget is at least one clip")
+        if seconds is not None and not seconds > 0:
+            raise UsageError(f"seconds={seconds}: a budget is more than no time")
+        self.clips, self.seconds = clips, seconds
+        in_random_order = sorted(set(names), key=lambda name: (digest(name), name))  # always the same one
+        self.allowed: frozenset[str] | None = frozenset(in_random_order[:clips]) if names else None
+        self.chosen: list[str] = []  # as they came
+        self.settled = False
+
+    def wants(self, name: str, spent: float, ranks: tuple[int, int] = (0, 1)) -> bool:
+        """Whether a clip is scored, after so many seconds spent at this checkpoint by this rank."""
+        if name in self.chosen:
+            return True
+        if self.settled or (self.allowed is not None and name not in self.allowed):
+            return False
+        if self.seconds is not None and self.chosen and spent >= self.seconds:
+            return False
+        rank, count = ranks
+        share = None if self.clips is None else self.clips // count + (rank < self.clips % count)
+        return self.allowed is not None or share is None or len(self.chosen) < share
+
+    def settle_choice(self) -> None:
+        """From now on these clips, and no others; without a budget any may come."""
+        self.settled = bool(self.chosen) and (self.clips is not None or self.seconds is not None)
+
+
+def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
+    """Write the run anew, with its page; return the page's path."""
+    cache = EvidenceCache(cache_root())
+    out.mkdir(parents=True, exist_ok=True)
+    for clip in clips:
+        for key, record in clip.pictures.items():
+            if key in cache:
+                continue
+            try:
+                cache.save(key, record)
+            except Exception as error:  # no training ends for a picture
+                why = getattr(error, "strerror", None) or type(error).__name__
+                cache.problems["write"] = (
+                    f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
+                )
+    with lock_run(out, alone=True):
+        resumed = resume_run(out, plan, fresh=True, request=None, adds=None)
+        account = InvocationLog(resumed, cache, "revisit.Monitor", None, cached=0, adds=False)
+        with RecordWriter(out / "records.jsonl") as writer:
+            on_disk: set[tuple[str, str]] = set()  # a truth comes with each of its clips
+            for clip in clips:
+                for record in clip.records:
+                    asked = record.case.id, record.question
+                    if asked not in on_disk:
+                        writer.append(record_with_saved_units(record, clip.series.get(asked), out / "units"))
+                        on_disk.add(asked)
+        results = write_result_files(resumed)
+        account.write_run_json(finished=time.time())
+    return write_report(Run(out, resumed.lines, results))

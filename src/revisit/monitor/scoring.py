@@ -12,7 +12,7 @@ from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.engine.evidence_plan import ALWAYS
 from revisit.engine.in_memory import SeenBefore, observe_and_score_cases, plan_for_given_cases
 from revisit.engine.plan import Plan
-from revisit.engine.request import load_observer_set, warn_or_raise_if_unavailable
+from revisit.engine.request import load_observer_set
 from revisit.results.question_ranking import read_suite_questions
 
 PARTS = ("digests", "wanted", "references", "tasks")  # of a plan
@@ -54,10 +54,6 @@ class ClipScorer:
     params: Mapping[str, Params]
     seen: SeenBefore = field(default_factory=SeenBefore)
     _of_truth: set[str] = field(default_factory=set)  # addresses of evidence that stays
-
-    def require_runnable(self) -> None:
-        """Say at once what is wrong with the request, and what cannot run here."""
-        warn_or_raise_if_unavailable(self.plan_for_cases())
 
     def plan_for_cases(self, *cases: Case) -> Plan:
         """What is asked of these cases, or of any."""

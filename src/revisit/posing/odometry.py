@@ -20,15 +20,13 @@ from revisit.observers.geometry_file import geometry_arrays, geometry_from_array
 from revisit.observers.sets import load_roles
 from revisit.posing.tasks import Arrays, PoseTask
 
-PRODUCER = "revisit odometry 1"
-
 
 @dataclass(frozen=True)
 class Odometry:
     """Turns of the camera as the lite set sees them, with the lens that it assumes."""
 
     workers: int | None = None
-    producer: str = PRODUCER
+    producer: str = "revisit odometry 1"
 
     def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
         cases = [Case(id=task.name, suite="folder", model="-", sample=task.name, clip=task.clip) for task in tasks]
@@ -48,7 +46,7 @@ class Odometry:
             with open_clip(task.clip, wanted=np.arange(0)) as stream:
                 width, height = stream.info.width, stream.info.height
             arrays = poses_of_turning_camera(path.rotation, path.index, path.field_of_view, width, height)
-            yield task, geometry_arrays(geometry_from_arrays(arrays, "w2c"), PRODUCER)
+            yield task, geometry_arrays(geometry_from_arrays(arrays, "w2c"), self.producer)
 
 
 def poses_of_turning_camera(rotation: np.ndarray, index: np.ndarray, degrees: float, width: int, height: int) -> Arrays:

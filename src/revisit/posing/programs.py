@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -113,15 +115,12 @@ class Driver:
         return f"{self.name} {self.checkpoint}".strip() + most
 
     def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
-        with tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder:
-            process = _DriverProcess(self, Path(folder) / "driver.log")
-            try:
-                process.start()
-                yield from make_each_in_temporary_folder(
-                    tasks, lambda task, place: self._estimate_task(process, task, place)
-                )
-            finally:
-                process.stop()
+        with (
+            tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder,
+            closing(_DriverProcess(self, Path(folder) / "driver.log")) as process,
+        ):
+            process.start()
+            yield from make_each_in_temporary_folder(tasks, partial(self._estimate_task, process))
 
     def _estimate_task(self, process: _DriverProcess, task: PoseTask, folder: Path) -> Arrays:
         out, log = folder / "results.npz", _create_empty_log(task, folder)
@@ -221,11 +220,11 @@ class _DriverProcess:
         except BrokenPipeError:
             answer = {"dead": ""}
         if answer is None:
-            self.stop()
+            self.close()
             raise MediaError(f"{self.asked.name} was stopped after {timeout:g} s; --timeout allows more")
         if "dead" in answer:
             code = self.running.wait()
-            self.stop()
+            self.close()
             raise MediaError(f"{self.asked.name} ended with {code}: {last_printed_line(log)}")
         if "error" in answer:
             raise MediaError(printable_line(answer["error"], 300))
@@ -241,7 +240,7 @@ class _DriverProcess:
         answer = parse_json_or_none(line)
         return answer if isinstance(answer, dict) else {"error": f"it answered {line[:80]!r}"}
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End it, with everything that it started."""
         if self.running is not None:
             kill_process_group(self.running)

@@ -1,4 +1,11 @@
-"""Check: everything that is wrong with a set of clips, each fault with its clip and a sentence."""
+"""Check: everything that is wrong with a set of clips, each fault with its clip and a sentence.
+
+How a clip looks is told by a few small copies of its frames, without asking what they show.
+
+Turns of the camera that the picture shows (odometry) are held to those that were asked for, by side and by amount; the
+length of a way cannot be seen in one camera's pictures. The picture's field of view is rarely known, so amounts are
+held to loose bounds; the side is not.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +13,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from revisit.core import Rejected, RevisitError
+from revisit.core import OBSERVERS, Clip, Rejected, RevisitError
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names, read_package_yaml
-from revisit.preflight import camera
-from revisit.preflight.appearance import (
-    APART,
-    NEARER,
-    Appearance,
-    is_same_clip,
-    lightness_correlation,
-    mean_difference_without_tint,
-    measure_appearance,
-    read_small_copy,
-    why_blank,
-    why_frozen,
-)
+from revisit.evidence.camera import CameraPath
+from revisit.evidence.pictures import is_black, is_flat
+from revisit.geometry.poses import make_rigid_poses
+from revisit.geometry.rotations import yaw_pitch_of_rotation
+from revisit.media import file_digest, open_clip
 from revisit.preflight.expected import Expected
 
 # kind -> what it means; in the order of the table
@@ -33,6 +33,22 @@ KINDS: Mapping[str, str] = read_package_yaml("revisit.preflight", "faults.yaml")
 RATE = 0.01  # relative: frame rates that are nearer are one
 UNLIKE = 45.0  # of 255: a first frame that is so far from the given one is another picture
 RELATED = 0.5  # correlation with it: of 24 clips by eight models 0.89 or more, of other pictures 0.51 or less
+SIZE = (64, 36)  # width, height of a small copy
+LOOKS = 24  # of a clip, evenly spread
+BLOCK = 4  # pixels of a small copy: change is looked for in blocks
+MOST = 0.9  # of the frames are black or blank
+STILL = (1.6, 8.0)  # of 255: mean change, and that of any block, of a clip that was asked to move and does not
+FROZEN = (1.2, 5.0)  # the same, where nobody says what was asked; the stillest of 85 real clips changes by 7 and 34
+ALIKE = 0.4  # of 255, in the mean: two clips that are one, encoded twice
+NEARER = 0.6  # another sample's first frame fits by so much better
+APART = 6.0  # of 255: a first frame that is nearer than this is the given one
+ODOMETRY = "lite.odometry"
+ASKED = 12.0  # degrees: turns that are smaller are not held to anything
+REST = 1.0  # degrees: a camera that turns by less was asked to rest, if it does not go anywhere
+UNREST = 15.0  # degrees by which a camera at rest must turn to be told
+LEAST_GAIN, MOST_GAIN = 0.35, 2.8  # of the asked turn: the field of view may be off by as much
+AGREES = 0.5  # of the correlation between both courses
+RELIABLE = 0.6  # of the frames; the others say nothing
 
 
 @dataclass(frozen=True)
@@ -106,14 +122,14 @@ def _check_single_clip(expected_clip: Expected) -> tuple[Appearance | None, list
         return None, [_fault_of_clip("unreadable", expected_clip, str(error))], []
     problems = dict(_size_and_length_problems(expected_clip, appearance))
     path, undecided = expected_clip.path, []
-    moves = camera.camera_moves(path)
+    moves = camera_moves(path)
     if blank := why_blank(appearance):
         problems["black"] = blank
     elif (path is None or moves) and (frozen := why_frozen(appearance, moves)):
         problems["frozen"] = frozen
-    elif path is None or not camera.can_be_checked_by_odometry(path):
+    elif path is None or not (_largest_turn(turns_from_first_view(path)) >= ASKED or not moves):
         undecided.append("camera: no turn was asked for that could be seen")
-    elif (wrong := camera.camera_fault(expected_clip.clip, path)) is None:
+    elif (wrong := camera_fault(expected_clip.clip, path)) is None:
         undecided.append("camera: the picture does not tell how it turns")
     elif wrong:
         problems["camera"] = wrong
@@ -213,3 +229,141 @@ def _first_frame_faults(seen: Sequence[tuple[Expected, Appearance]], unchecked: 
 
 def _fault_of_clip(kind: str, expected_clip: Expected, sentence: str) -> Fault:
     return Fault(kind, expected_clip.id, expected_clip.model, expected_clip.clip, sentence)
+
+
+@dataclass(frozen=True, eq=False)
+class Appearance:
+    """Small copies of frames, and facts of the file."""
+
+    frames: int
+    fps: float
+    size: tuple[int, int]
+    small: np.ndarray  # (n, 36, 64, 3) levels
+    digest: str
+
+
+def measure_appearance(clip: Path) -> Appearance:
+    """What a clip looks like; raises MediaError where it cannot be decoded to its end."""
+    import cv2
+
+    def spread_frame_numbers(count: int, fps: float) -> np.ndarray:
+        return np.unique(np.linspace(0, count - 1, min(count, LOOKS)).round().astype(int))
+
+    with open_clip(Clip(clip), wanted=spread_frame_numbers) as stream:
+        small = [cv2.resize(frame.rgb, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32) for frame in stream]
+        info = stream.info
+    digest = "" if clip.is_dir() else file_digest(clip)
+    return Appearance(info.count, float(info.fps), (info.width, info.height), np.stack(small), digest)
+
+
+def read_small_copy(path: Path) -> np.ndarray | None:
+    """The small copy of a picture."""
+    import cv2
+
+    full = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    return None if full is None else cv2.resize(full[..., ::-1], SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
+
+
+def why_blank(appearance: Appearance) -> str:
+    """Why a clip shows nothing, or nothing."""
+    dark = is_black(appearance.small.mean(-1))
+    if np.mean(dark) >= MOST:
+        return f"{np.sum(dark)} of {dark.size} frames are black"
+    flat = np.asarray(is_flat(np.moveaxis(appearance.small, -1, 1)).all(axis=1))
+    return f"{np.sum(flat)} of {flat.size} frames have one colour" if np.mean(flat) >= MOST else ""
+
+
+def why_frozen(appearance: Appearance, asked_to_move: bool) -> str:
+    """Why a clip is a still picture, or nothing. A camera that was asked to rest is not asked about."""
+    if len(appearance.small) < 2:
+        return ""
+    change = np.abs(appearance.small - appearance.small[0]).mean(-1)
+    h, w = change.shape[1] // BLOCK, change.shape[2] // BLOCK
+    blocks = change[:, : h * BLOCK, : w * BLOCK].reshape(len(change), h, BLOCK, w, BLOCK).mean(axis=(2, 4))
+    mean, most = STILL if asked_to_move else FROZEN
+    still = float(change.mean(axis=(1, 2)).max()) <= mean and float(blocks.max()) <= most
+    return f"all {appearance.frames} frames are one picture" if still else ""
+
+
+def mean_difference_without_tint(a: np.ndarray, b: np.ndarray) -> float:
+    """Mean difference in levels of two small copies, whatever their light and tint."""
+    return float(np.abs((a - a.mean(axis=(0, 1))) - (b - b.mean(axis=(0, 1)))).mean())
+
+
+def lightness_correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Correlation of the lightness of two small copies: 1 one picture, 0 nothing in common."""
+    one, other = (small.mean(axis=2) - small.mean() for small in (a, b))
+    return float((one * other).sum() / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-9))
+
+
+def is_same_clip(a: Appearance, b: Appearance) -> bool:
+    """Whether two files are one clip: the same bytes, or the same pictures encoded twice."""
+    if a.digest and a.digest == b.digest:
+        return True
+    return a.small.shape == b.small.shape and a.frames == b.frames and float(np.abs(a.small - b.small).mean()) < ALIKE
+
+
+def turns_from_first_view(path: np.ndarray) -> np.ndarray:
+    """Degrees (frames, 2) to the right of and above the first view."""
+    yaw, pitch = yaw_pitch_of_rotation(path[0, :3, :3].T @ path[:, :3, :3])
+    return np.column_stack([np.degrees(np.unwrap(np.radians(yaw))), pitch])
+
+
+def camera_moves(path: np.ndarray | None) -> bool:
+    """Whether a path goes anywhere at all."""
+    return path is not None and (
+        _largest_turn(turns_from_first_view(path)) > REST or bool(np.ptp(path[:, :3, 3], axis=0).max() > 0.02)
+    )
+
+
+def camera_fault(clip: Path, path: np.ndarray) -> str | None:
+    """What is wrong with the camera of a clip; empty where nothing is, None where its turns cannot be told."""
+    try:
+        odometry = OBSERVERS[ODOMETRY]
+        inputs, params = odometry.split_inputs_and_parameters({})
+        with open_clip(
+            Clip(clip), wanted=partial(odometry.wanted_frame_numbers, inputs=inputs, params=params)
+        ) as stream:
+            estimate: CameraPath = odometry(stream)
+    except RevisitError:
+        return None
+    requested = turns_from_first_view(path)
+    turns = turns_from_first_view(make_rigid_poses(estimate.rotation))
+    sure = np.asarray(estimate.reliable, dtype=bool)
+    if len(turns) < 3 or sure.mean() < RELIABLE:
+        return None
+    times = estimate.index / max(int(estimate.index[-1]), 1) * (len(requested) - 1)
+    requested = np.column_stack([np.interp(times, np.arange(len(requested)), column) for column in requested.T])
+    rests = not camera_moves(path)
+    if not rests and _largest_turn(requested[sure]) < ASKED:
+        return None  # where it turned, odometry was lost
+    return turn_fault(requested[sure], turns[sure], rests)
+
+
+def turn_fault(requested: np.ndarray, estimate: np.ndarray, rests: bool) -> str:
+    """What is wrong with turns (n, 2) that were seen where others were asked for; empty if nothing is."""
+    want, got = _largest_turn(requested), _largest_turn(estimate)
+    if rests:
+        return f"it should rest and turns by {got:.0f} degrees" if got > UNREST else ""
+    together = float((requested * estimate).sum())
+    agrees = together / max(float(np.linalg.norm(requested) * np.linalg.norm(estimate)), 1e-9)
+    gain = together / float((requested * requested).sum())
+    if got >= LEAST_GAIN * want:
+        if agrees < AGREES:
+            how = "it turns the other way" if agrees < -AGREES else "it goes another way"
+            return f"{how}: {_farthest_turn_text(estimate)}, and {_farthest_turn_text(requested)} was asked for"
+        if LEAST_GAIN <= gain <= MOST_GAIN:
+            return ""
+    return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
+
+
+def _largest_turn(turns: np.ndarray) -> float:
+    return float(np.hypot(*turns.T).max())
+
+
+def _farthest_turn_text(turns: np.ndarray) -> str:
+    """The farthest turn, such as `40 degrees to the left`."""
+    yaw, pitch = turns[np.hypot(*turns.T).argmax()]
+    if abs(yaw) >= abs(pitch):
+        return f"{abs(yaw):.0f} degrees to the {'right' if yaw > 0 else 'left'}"
+    return f"{abs(pitch):.0f} degrees {'up' if pitch > 0 else 'down'}"

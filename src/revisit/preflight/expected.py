@@ -37,12 +37,8 @@ class Expected:
     tolerance: float = 0.0  # share by which it may be longer or shorter; size and rate are free then
 
 
-def expected_of_jobs(jobs: Sequence[Job], folder: Path) -> list[Expected]:
-    """What a suite's jobs expect."""
-    return [_expected_of_job(job, folder) for job in jobs]
-
-
-def _expected_of_job(job: Job, folder: Path) -> Expected:
+def expected_of_job(job: Job, folder: Path) -> Expected:
+    """What a job of a suite expects."""
     first, problem, path = None, "", None
     try:
         for file in (job.image, job.context, job.source_video):

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from revisit import http_client
 from revisit.core import UsageError
 from revisit.core.text import join_names
-from revisit.servers.failures import NoReply, Refused, Stopped
+from revisit.servers.retries import NoReply, Refused, Stopped
 
 LARGEST_REPLY = 4 << 20  # bytes
 REDACTED = "[key]"

@@ -22,9 +22,8 @@ from revisit.core.threads import results_of_threads
 from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
 from revisit.servers import images
-from revisit.servers.failures import NoReply, Refused, Stopped
 from revisit.servers.images import Drawing, DrawnPicture, Facts, ImageBackend, ImageBudget, ImagePrice, ImageRequest
-from revisit.servers.retries import RetryingCaller
+from revisit.servers.retries import NoReply, Refused, RetryingCaller, Stopped
 
 PICTURES = "pictures"  # folder of the cache; what was paid for is not pruned
 

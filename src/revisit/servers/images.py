@@ -24,7 +24,7 @@ from revisit.core import UsageError, digest
 from revisit.core.text import parse_numbered_json_lines, parse_width_and_height, read_yaml_file
 from revisit.media.digest import file_digest
 from revisit.servers.endpoint import Endpoint, EndpointSettings, checked_settings
-from revisit.servers.failures import NoReply, Refused
+from revisit.servers.retries import NoReply, Refused
 
 DRAWINGS = "drawings.jsonl"  # beside the pictures of a folder: what each was drawn from
 LARGEST_PICTURE = 64 << 20  # bytes of an answer

@@ -1,4 +1,7 @@
-"""Calls that may have to be made again: a look at the server first, pauses that grow, and one end for all of them."""
+"""Calls that may have to be made again: a look at the server first, pauses that grow, and one end for all of them.
+
+What may go wrong in a call has one of three ends: try again, not so, or never again.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,26 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from revisit.core import RevisitError
-from revisit.servers.failures import NoReply, Stopped
 
 T = TypeVar("T")
 LONGEST_PAUSE = 60.0  # seconds between two calls
 LONGEST_WAIT = 600.0  # seconds that a server may ask for
+
+
+class NoReply(RevisitError):
+    """A call that brought nothing, and may bring something later; `wait` is what the server asked for, in seconds."""
+
+    def __init__(self, sentence: str, wait: float | None = None) -> None:
+        super().__init__(sentence)
+        self.wait = wait
+
+
+class Refused(RevisitError):
+    """A request that this server will not take, however often it is sent."""
+
+
+class Stopped(RevisitError):
+    """Nothing further can be asked: a wrong key, no such model, a spent budget."""
 
 
 class RetryingCaller:

@@ -13,7 +13,7 @@ from revisit.control.jobs import BatchRequest
 from revisit.core import Case, Rejected, Remark, UsageError
 from revisit.media import encode_mp4
 from revisit.preflight.check import check_clips
-from revisit.preflight.expected import expected_of_jobs, find_unexpected_videos
+from revisit.preflight.expected import expected_of_job, find_unexpected_videos
 from revisit.suites.worldmark.arena import (
     describe_worldmark_dataset,
     read_arena_cases,
@@ -139,7 +139,9 @@ def test_check_holds_a_delivery_to_names_set_and_lengths(arena: Path, tmp_path: 
     for name, frames, fps in (("000_001", 17, 8.0), ("000_006", 50, 10.0), ("000_099", 8, 8.0)):
         pictures = (rng.integers(0, 255, (48, 64, 3), dtype=np.uint8) for _ in range(frames))
         encode_mp4(place / f"{name}.mp4", pictures, fps)
-    report = check_clips(expected_of_jobs(batch.jobs, batch.home), strangers=find_unexpected_videos(batch.allowed))
+    report = check_clips(
+        [expected_of_job(job, batch.home) for job in batch.jobs], strangers=find_unexpected_videos(batch.allowed)
+    )
     kinds = {(fault.kind, Path(fault.clip).stem) for fault in report.faults}
     assert {("missing", "001_007"), ("not asked for", "000_099"), ("wrong length", "000_006")} <= kinds
     assert not any(kind in ("wrong size", "wrong rate") for kind, _ in kinds)

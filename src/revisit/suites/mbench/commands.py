@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from revisit.cli import console
+from revisit.cli import camera, console
+from revisit.cli.eval_ import run_evaluation
 from revisit.cli.help import Commands
 from revisit.cli.options import FRESH, JSON, PARAM, QUIET, WORKERS, out_option, run_option
-from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, make_pose_estimator
-from revisit.cli.running import run_evaluation
 from revisit.suites.mbench.commands_dataset import build_both_datasets, import_videos
 
 if TYPE_CHECKING:
@@ -247,17 +246,17 @@ def prepare(
     ),
     output: Path = typer.Option(None, help="Folder for the artifacts; their folders in the dataset by default."),
     command: str = typer.Option("", help="For the producer `command`: a program that reads {video} and writes {npz}."),
-    convention: str = CONVENTION,
-    python: str = PYTHON,
-    model: str = MODEL,
-    device: str = DEVICE,
-    frames: int = FRAMES,
-    timeout: float = TIMEOUT,
+    convention: str = camera.CONVENTION,
+    python: str = camera.PYTHON,
+    model: str = camera.POSE_MODEL,
+    device: str = camera.DEVICE,
+    frames: int = camera.POSE_FRAMES,
+    timeout: float = camera.TIMEOUT,
     models: str = MODELS,
     subsets: str = SUBSETS,
     conditions: str = CONDITIONS,
     sample_ids: str = SAMPLES,
-    workers: int = ODOMETRY_WORKERS,
+    workers: int = camera.ODOMETRY_WORKERS,
     root: list[Path] = ROOT,
     quiet: bool = QUIET,
     json: bool = JSON,
@@ -277,7 +276,9 @@ def prepare(
         raise UsageError("--producer command and --command, a program that reads {video} and writes {npz}, go together")
     data = open_mbench_dataset(source, root)
     keep = Filter.from_options(data, models, subsets, conditions, sample_ids)
-    estimator = make_pose_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
+    estimator = camera.make_pose_estimator(
+        command or producer, python, model, device, frames, convention, timeout, workers
+    )
     items = [item for name in keep.models for item in data.items_of_model(name) if keep.accepts(item)]
     place_of = partial(prepared_poses_path, output) if output else partial(data.path_from_pattern, "artifact_da3")
     tasks = [

@@ -17,9 +17,9 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.eval_ import run_evaluation
 from revisit.cli.help import Commands
 from revisit.cli.options import FRESH, JSON, WORKERS, run_option
-from revisit.cli.running import run_evaluation
 from revisit.suites.memobench import commands_build
 
 app = Commands("MemoBench: the commands of its public scripts.")

@@ -15,9 +15,9 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.eval_ import run_evaluation, write_report_and_print_summary
 from revisit.cli.judge import FRAMES, open_judge_client, read_spread_frames
 from revisit.cli.options import FRESH, JSON, QUIET, WORKERS, out_option, run_option
-from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks

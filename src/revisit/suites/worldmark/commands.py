@@ -7,9 +7,9 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.eval_ import run_evaluation, write_report_and_print_summary
 from revisit.cli.help import Commands
 from revisit.cli.options import FRESH, JSON, OPTION, QUIET, WORKERS, run_option
-from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 app = Commands("WorldMark: the command of its evaluator, and its page's findings.")
 
