@@ -28,9 +28,8 @@ from revisit.engine.judging import JudgeSession
 from revisit.engine.leases import RunInUse, lock_run
 from revisit.engine.observe import Outcome
 from revisit.engine.plan import Plan
-from revisit.engine.provenance import InvocationLog
+from revisit.engine.provenance import InvocationLog, RunLog
 from revisit.engine.resume import ResumedRun, read_json_object_or_empty, reopen_finished_run, resume_run
-from revisit.engine.run_log import RunLog
 from revisit.engine.run_summary import IncrementalExport, write_result_files
 from revisit.engine.scheduling import SharedWork
 from revisit.engine.score import make_scoring_input
