@@ -35,9 +35,8 @@ def plan(
     from revisit.core.text import count_and_noun
     from revisit.engine.availability import observed_by_sets_text
     from revisit.engine.cache import EvidenceCache, cache_root
-    from revisit.engine.judge_forecast import forecast_judge_usage
     from revisit.engine.request import Request, idle_judge_warning
-    from revisit.engine.work_forecast import forecast_work
+    from revisit.engine.work_forecast import forecast_judge_usage, forecast_work
 
     request = Request.from_options(
         source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth,
