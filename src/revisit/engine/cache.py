@@ -4,26 +4,30 @@ Evidence is stored under the hash of everything that it depends on (clip bytes, 
 decoding rule), so it is never stale and never overwritten with something else. A seal tells damaged files, which are
 dropped and made again. What cannot be read because of rights or the disk is left as it is, and what cannot be written
 is kept for one run; `problems` says both.
+
+Machines that share no folder may share evidence through a URL: of an object store, or whatever else fsspec knows. Every
+machine keeps its own cache. What it makes goes to the URL, too; what it lacks comes from there.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from revisit.core import UsageError, from_arrays, to_arrays
+from revisit.core import MissingPrerequisite, UsageError, from_arrays, to_arrays
 from revisit.core.text import format_error_on_one_line
-from revisit.engine.shared_evidence import VARIABLE, SharedEvidence, open_shared_evidence
 from revisit.media import load_npz, save_npz, verify_seal_if_present
 from revisit.media.cache_folders import EVIDENCE, cache_root
-from revisit.media.files import file_exists
+from revisit.media.files import atomic_write_path, file_exists
 
 T = TypeVar("T")
 FILES = "*/[!.]*.npz"  # of evidence, in its folder
@@ -31,6 +35,8 @@ OF_DAMAGED_BYTES = (None, errno.EINVAL, errno.ENOENT)  # wrong offsets lead to t
 LEVEL = 1  # of zlib: packing would otherwise be most of what the engine takes
 FEW = 512  # values: about as many as there are of 1/256 between -1 and 1
 CODES, HIGH, VALUES = ":codes", ":high", ":values"  # of an array of which only the values that it has are kept whole
+VARIABLE = "REVISIT_SHARED_CACHE"  # the URL
+LISTED = 30.0  # seconds for which a list of what is there is good enough: who misses something makes it twice
 __all__ = ["EvidenceCache", "MemoryCache", "cache_root"]
 
 
@@ -72,7 +78,6 @@ class EvidenceCache:
         """Store a record; where the folder does not take it, in the spare one."""
         path, arrays = self.path(key), palette_encode_float16_arrays(to_arrays(record))
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             save_npz(path, arrays, compress=True, level=LEVEL, seal=True)
         except OSError as error:
             if self.spare is None:
@@ -203,3 +208,64 @@ class MemoryCache:
     def keep_only(self, keys: Collection[str]) -> None:
         """Forget all others."""
         self._records = {key: record for key, record in self._records.items() if key in keys}
+
+
+class SharedEvidence:
+    """Files of evidence below a URL."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise MissingPrerequisite(f"{VARIABLE} needs fsspec: pip install 'revisit-bench[ray]'") from None
+        try:
+            self.files, root = url_to_fs(url)
+            self.root: str = root.rstrip("/")
+            with suppress(PermissionError):  # it may be there to be read only
+                self.files.makedirs(f"{self.root}/evidence", exist_ok=True)
+        except Exception as error:  # every kind of storage has its own
+            raise UsageError(f"{VARIABLE}={url}: cannot be opened ({type(error).__name__}: {error})") from error
+        self._known: set[str] = set()
+        self._listed = -LISTED
+
+    def __contains__(self, key: str) -> bool:
+        now = time.monotonic()
+        if key not in self._known and now - self._listed >= LISTED:
+            self._listed = now
+            self.files.invalidate_cache()
+            with suppress(FileNotFoundError):
+                names = self.files.find(f"{self.root}/evidence")
+                self._known |= {name.rpartition("/")[2].removesuffix(".npz") for name in names}
+        return key in self._known
+
+    def upload(self, key: str, path: Path) -> None:
+        """Hand a file on, whole or not at all."""
+        remote_path = self._remote_path(key)
+        self.files.makedirs(remote_path.rpartition("/")[0], exist_ok=True)
+        self.files.pipe_file(remote_path, path.read_bytes())
+        self._known.add(key)
+
+    def download(self, key: str, path: Path) -> bool:
+        """Bring a file here; False where there is none."""
+        try:
+            content = self.files.cat_file(self._remote_path(key))
+        except FileNotFoundError:
+            return False
+        with atomic_write_path(path) as temporary:
+            temporary.write_bytes(content)
+        return True
+
+    def remove(self, key: str) -> None:
+        """Take a damaged file away."""
+        self._known.discard(key)
+        with suppress(FileNotFoundError):
+            self.files.rm_file(self._remote_path(key))
+
+    def _remote_path(self, key: str) -> str:
+        return f"{self.root}/evidence/{key[:2]}/{key}.npz"
+
+
+@lru_cache(maxsize=4)
+def open_shared_evidence(url: str) -> SharedEvidence:
+    """The evidence below a URL, opened once in a process."""
+    return SharedEvidence(url)
