@@ -1,4 +1,4 @@
-"""Frames that wait for networks: their memory on the device, chunks of clips, and a queue for each observer and size."""
+"""Frames that wait for networks: memory of the device, chunks of clips, and a queue for each observer and size."""
 
 from __future__ import annotations
 

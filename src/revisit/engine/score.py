@@ -162,7 +162,6 @@ def record_with_saved_units(record: Record, series: Series | None, units: Path) 
     if series is None or not len(series):
         return record
     path = units / record.key[:2] / f"{record.key}.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
     save_npz(path, dict(series.columns))
     return record.with_changed_fields(units=path.relative_to(units.parent).as_posix())
 
