@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 def run_evaluation(request: Request, out: Path, *, quiet: bool = False, command: str = "", **settings: Any) -> Run:
     """The finished run; `settings` go to the engine."""
-    from revisit.engine.cache import cache_root
-    from revisit.engine.cache_pruning import cache_limit_bytes_from_environment, cache_over_limit_warning
+    from revisit.engine.cache import cache_limit_bytes_from_environment, cache_over_limit_warning, cache_root
 
     limit = cache_limit_bytes_from_environment()
     command = command or shlex.join(["revisit", *sys.argv[1:]])
