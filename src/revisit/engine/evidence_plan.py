@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 
 from revisit.core import OBSERVERS, Case, Clip, Gate, MediaError, Metric, Reason, Suite, evidence_id
-from revisit.engine.clip_digests import ClipDigests
 from revisit.engine.dependencies import ObserverSet, Parameters, observed_ids_needed_by, observed_kinds_needed_by
 from revisit.engine.evidence_keys import BESIDE, OPTIONAL, observer_task_or_reason
 from revisit.engine.jobs import ObserverTask
 from revisit.media import file_digest
 from revisit.media.cache_folders import cache_root
+from revisit.media.digest import ClipDigests
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
