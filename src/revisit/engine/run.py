@@ -32,8 +32,7 @@ from revisit.engine.provenance import InvocationLog, RunLog
 from revisit.engine.resume import ResumedRun, read_json_object_or_empty, reopen_finished_run, resume_run
 from revisit.engine.run_summary import IncrementalExport, write_result_files
 from revisit.engine.scheduling import SharedWork
-from revisit.engine.score import make_scoring_input
-from revisit.engine.scorer_processes import Scorers
+from revisit.engine.score import Scorers, make_scoring_input
 from revisit.engine.worker_count import observing_workers, require_worker_count, scoring_workers
 from revisit.engine.worker_processes import Executor, Local, host_devices, one_network_task_per_observer
 from revisit.media import Limits
