@@ -28,7 +28,7 @@ from revisit.media.array_clip import is_npy_or_zip_file
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.files import atomic_write_path, open_regular_file
 from revisit.media.frame_folder import find_frame_files
-from revisit.media.orientation import is_video_mirrored
+from revisit.media.video_index import is_video_mirrored
 
 MOST_THREADS = 8
 SETTLED = 2 * 10**9  # nanoseconds
