@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from revisit.cli import console, options
 
 if TYPE_CHECKING:
-    from revisit.engine.work_forecast import WorkForecast
+    from revisit.engine.costs import WorkForecast
 
 
 def plan(
@@ -35,8 +35,8 @@ def plan(
     from revisit.core.text import count_and_noun
     from revisit.engine.availability import observed_by_sets_text
     from revisit.engine.cache import EvidenceCache, cache_root
+    from revisit.engine.costs import forecast_judge_usage, forecast_work
     from revisit.engine.request import Request, idle_judge_warning
-    from revisit.engine.work_forecast import forecast_judge_usage, forecast_work
 
     request = Request.from_options(
         source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth,
