@@ -8,7 +8,6 @@ cell, are scored in this one.
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +42,7 @@ from revisit.engine.dependencies import Parameters, resolve_parameters
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.jobs import error_sentence
 from revisit.engine.plan import Plan
-from revisit.engine.worker_processes import end_with_parent, guard_child_start
+from revisit.engine.worker_processes import SPAWN, end_with_parent, guard_child_start
 from revisit.media import save_npz
 
 CheckReference = tuple[bool, str, int, str]  # whether it is a gate, id, version, module
@@ -226,8 +225,7 @@ class Scorers(AbstractContextManager["Scorers"]):
 
     def __init__(self, processes: int, cache: EvidenceCache, units: Path) -> None:
         self.cache, self.units = cache, units
-        context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
-        self._pool = ProcessPoolExecutor(processes, context, end_with_parent, (os.getpid(),)) if processes else None
+        self._pool = ProcessPoolExecutor(processes, SPAWN, end_with_parent, (os.getpid(),)) if processes else None
         self._pending: dict[Future[list[Record]], tuple[ScoringInput, Sequence[Metric | Gate], Done]] = {}
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
