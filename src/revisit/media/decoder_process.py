@@ -202,10 +202,8 @@ class DecoderProcess:
             view = view[count:]
 
     def _wait_until_ready(self, fd: int, event: int) -> None:
-        poll = select.poll()
-        poll.register(fd, event)
         start = time.monotonic()
-        ready = poll.poll(min(max(self._patience, 0), _LONGEST_WAIT) * 1000)
+        ready = _becomes_ready(fd, event, min(max(self._patience, 0), _LONGEST_WAIT))
         self._patience -= time.monotonic() - start
         if not ready:
             raise self._time_limit_error()
@@ -271,6 +269,13 @@ def _import_folder_of(module: str) -> str:
     return str(Path(spec.origin).parents[1])
 
 
+def _becomes_ready(file: int, event: int, seconds: float | None) -> bool:
+    """Whether one can read from a file, or write to it, within so many seconds; None for as long as it takes."""
+    poll = select.poll()
+    poll.register(file, event)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+
 def _invalid_output_error() -> MediaError:
     return MediaError("the decoder sent something that is not a frame: the file may be malicious; leave it out")
 
@@ -311,9 +316,7 @@ class DecoderServer:
         finally:
             for file in (stdin, stdout, status):
                 os.close(file)
-        poll = select.poll()
-        poll.register(own_status, select.POLLIN)
-        while not poll.poll(AWAKE * 1000):  # it was stopped, or is still loading PyAV
+        while not _becomes_ready(own_status, select.POLLIN, AWAKE):  # it was stopped, or is still loading PyAV
             self._process.send_signal(signal.SIGCONT)
         return ForkedDecoder(own_in, own_out, own_status)
 
@@ -342,9 +345,7 @@ class ForkedDecoder:
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, negative for a signal that ended it; its server, if that has ended, took it along."""
         if self.returncode is None:
-            poll = select.poll()
-            poll.register(self._status, select.POLLIN)
-            if not poll.poll(None if timeout is None else timeout * 1000):
+            if not _becomes_ready(self._status.fileno(), select.POLLIN, timeout):
                 raise subprocess.TimeoutExpired("a decoder", timeout or 0.0)
             code = self._status.read(4)
             self.returncode = struct.unpack("=i", code)[0] if len(code) == 4 else -signal.SIGKILL
