@@ -153,7 +153,7 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
     from revisit.engine import score as scoring
     from revisit.engine import worker_processes as processes
     from revisit.engine.request import Request
-    from revisit.media.decoder_process import close_own_decoder_servers
+    from revisit.media import decoder_process
     from revisit.report.write_html import write_report
 
     processor_time.adopt()
@@ -177,6 +177,8 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
         parts.append(json.loads(path.read_text()))
         path.unlink()
     spent = {name: sum(part.get(name, 0.0) for part in parts) for name in dict.fromkeys(n for p in parts for n in p)}
-    close_own_decoder_servers()
+    for server in decoder_process._servers.values():  # processor time of those that have ended counts as ours
+        server._requests.close()
+        server._process.wait()
     processor_time.wait_for_decoders()
     print(json.dumps({**spent, "all": processor_time.so_far()}))

@@ -323,11 +323,6 @@ class DecoderServer:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def close(self) -> None:
-        """End it, and wait until it has ended."""
-        self._requests.close()
-        self._process.wait()
-
 
 class ForkedDecoder:
     """A decoder that was forked, with what `DecoderProcess` uses of `subprocess.Popen`."""
@@ -391,10 +386,3 @@ def fork_decoder(worker: Path, folder: str, environment: Mapping[str, str], clip
             with _starting:
                 _servers.pop(key, None)
     return None
-
-
-def close_own_decoder_servers() -> None:
-    """End the servers of this process, and wait for them: their processor time then counts as this process's."""
-    with _starting:
-        for key in [key for key in _servers if key[0] == os.getpid()]:
-            _servers.pop(key).close()
