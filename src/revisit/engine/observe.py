@@ -35,7 +35,7 @@ from revisit.engine.jobs import (
     observer_of,
     wanted_frame_numbers,
 )
-from revisit.media import Limits, clip_digest, file_digest, open_clip
+from revisit.media import Limits, clip_digest, file_digest, open_clip, read_clip_info
 from revisit.media.decode import ClipStream, FramesInMemory
 
 PartnersOf = Callable[[Frame], Sequence[Frame | None]]  # frames of the reference that a frame is compared with
@@ -365,8 +365,7 @@ def reference_frame_numbers_for(use: ReferenceUse, count: int) -> np.ndarray:
 def _announced_frame_count_or_zero(task: ClipTask, limits: Limits) -> int:
     """Frames that a clip announces; 0 for one that cannot be read, which is told when its turn comes."""
     try:
-        with open_clip(task.clip, limits, wanted=np.arange(0)) as stream:
-            return stream.info.count
+        return read_clip_info(task.clip, limits).count
     except Exception:
         return 0
 

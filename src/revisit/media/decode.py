@@ -51,9 +51,9 @@ def open_clip(clip: Clip, limits: Limits = Limits(), wanted: FrameSelection = No
     return ClipStream(clip, limits, wanted)
 
 
-def read_clip_info(clip: Clip) -> ClipInfo:
+def read_clip_info(clip: Clip, limits: Limits = Limits()) -> ClipInfo:
     """Size, rate and length of a clip, of which no frame is decoded."""
-    with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
+    with open_clip(clip, limits, wanted=np.zeros(0, dtype=int)) as stream:
         return stream.info
 
 
