@@ -34,7 +34,7 @@ from revisit.judges.canary import append_colour_card, canary_questions
 from revisit.judges.protocol import Frames, Usage
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_answers_path
-from revisit.media import Limits, frame_count_in_mp4_index, frame_size_in_mp4_index, open_clip
+from revisit.media import frame_count_in_mp4_index, frame_size_in_mp4_index, read_clip_info
 from revisit.media.files import atomic_write_path, free_disk_bytes
 
 if TYPE_CHECKING:
@@ -86,10 +86,6 @@ class Costs:
         if not usual or not takes_any_size:
             return seconds
         return seconds * (self.picture(clip) or usual) / usual
-
-    def estimate_evidence_bytes(self, clip: Clip, observer: str) -> float:
-        """About how much evidence an observer leaves of a clip."""
-        return self.frames(clip) * self.evidence.get(observer, UNKNOWN_BYTES)
 
 
 def load_costs(cache: EvidenceCache) -> Costs:
@@ -205,7 +201,7 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
     busy = max(_seconds_until_last_worker_ends(own, hands), networks)  # one host runs all networks
     sizes = [size for clip in clips if (size := costs.picture(clip.clip)) is not None]
     largest = max(sizes, default=0.5) * 1e6 * RGB
-    disk = sum(costs.estimate_evidence_bytes(clip, task.observer) for clip, task in tasks) + RUN_BYTES * len(plan.cases)
+    evidence = sum(costs.frames(clip) * costs.evidence.get(task.observer, UNKNOWN_BYTES) for clip, task in tasks)
     processes = MAIN_BYTES + hands * (WORKER_BYTES + FRAMES_HELD * largest)
     on_disk = (max(0.0, _reference_frame_bytes(job, costs) - KEPT_BYTES) for job in jobs)  # of decoded references
     return WorkForecast(
@@ -215,7 +211,7 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
         wall_seconds=(busy + scoring / hands + START) if clips else scoring,
         memory=processes + _reference_memory_bytes(jobs, costs, hands) + _network_memory_bytes(tasks),
         memory_free=free_memory_bytes(),
-        disk=disk,
+        disk=evidence + RUN_BYTES * len(plan.cases),
         disk_free=float(free_disk_bytes(cache.root)),
         temporary=sum(heapq.nlargest(hands, on_disk)),
         guessed=tuple(sorted({task.observer for _, task in tasks} - costs.per_frame.keys())),
@@ -350,8 +346,7 @@ def _placeholder_frames(clip: Clip, shown: ObserverTask) -> Frames:
     """Frames of the number and size that a clip's pictures will have, without pictures."""
     params = shown.params
     try:
-        with open_clip(clip, Limits(), wanted=np.arange(0)) as stream:
-            info = stream.info
+        info = read_clip_info(clip)
     except RevisitError:
         return Frames((), (), shown.key)
     picked = Sampling(params.get("rate"), params.get("at_most")).pick(info.count, info.fps)

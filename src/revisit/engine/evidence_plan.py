@@ -50,7 +50,7 @@ class EvidencePlanner:
 
     def __post_init__(self) -> None:
         self.clip_digests = ClipDigests(cache_root(), self.source)
-        self._digest_of: dict[Clip | Path, str] = {}
+        self.digest_of: dict[Clip | Path, str] = {}  # of clips, and of files beside them, where it was needed
         roles = self.observers.roles
         self._always = [roles[id].makes for id in ALWAYS if id in roles]
         self._used = {check.id: observed_kinds_needed_by(check) for check in self.checks}
@@ -63,17 +63,13 @@ class EvidencePlanner:
 
     def cached_digest_of(self, file: Clip | Path) -> str:
         """The digest of a clip, or of a file beside one."""
-        if file not in self._digest_of:
-            self._digest_of[file] = (
+        if file not in self.digest_of:
+            self.digest_of[file] = (
                 self.clip_digests.find_or_compute(file) if isinstance(file, Clip) else file_digest(file)
             )
             if isinstance(file, Clip):
-                self.clips.setdefault(self._digest_of[file], file)
-        return self._digest_of[file]
-
-    def reference_digest_or_empty(self, case: Case) -> str:
-        """The digest of the clip that a case is compared with; empty where it was not needed."""
-        return self._digest_of.get(case.reference, "") if case.reference is not None else ""
+                self.clips.setdefault(self.digest_of[file], file)
+        return self.digest_of[file]
 
     def plan_case_evidence(self, case: Case) -> None:
         """Plan the evidence of a case; one that is asked nothing is not decoded."""

@@ -284,7 +284,7 @@ def make_plan(
         evidence.clips,
         limit if dataset.partial else None,
         dataset.total,
-        {case.id: digest for case in cases if (digest := evidence.reference_digest_or_empty(case))},
+        {case.id: evidence.digest_of[case.reference] for case in cases if case.reference in evidence.digest_of},
         remarks,
     )
 
