@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypedDict, TypeVar
@@ -324,7 +324,7 @@ class DecoderServer:
         return self._process.poll() is None
 
 
-class ForkedDecoder:
+class ForkedDecoder(AbstractContextManager["ForkedDecoder"]):
     """A decoder that was forked, with what `DecoderProcess` uses of `subprocess.Popen`."""
 
     def __init__(self, stdin: int, stdout: int, status: int) -> None:
@@ -352,9 +352,6 @@ class ForkedDecoder:
         if self.returncode is None:
             with suppress(ProcessLookupError):  # it has just ended by itself
                 os.kill(self.pid, signal.SIGKILL)
-
-    def __enter__(self) -> ForkedDecoder:
-        return self
 
     def __exit__(self, *_: object) -> None:
         with suppress(subprocess.TimeoutExpired):
