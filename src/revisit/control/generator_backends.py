@@ -26,9 +26,8 @@ import numpy as np
 from revisit.control.jobs import JobRequest
 from revisit.control.metering import Cost, Meter
 from revisit.core import RevisitError, UsageError
-from revisit.core.processes import kill_process_group
+from revisit.core.processes import kill_process_group, put_lines_in_queue, start_thread
 from revisit.core.text import parse_json_or_none
-from revisit.core.threads import put_lines_in_queue, start_thread
 from revisit.media import encode_mp4
 
 PLACEHOLDERS = (
