@@ -57,7 +57,7 @@ def of_command(command: list[str], env: Mapping[str, str]) -> tuple[float, Compl
 
 def _servers() -> list[int]:
     """Process ids of the servers of this process, where it has decoded anything."""
-    module = sys.modules.get("revisit.media.decoder_server")
+    module = sys.modules.get("revisit.media.decoder_process")
     return [] if module is None else [server._process.pid for server in module._servers.values()]
 
 

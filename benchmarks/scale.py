@@ -94,9 +94,11 @@ def plan_many(cases: int, metrics: int) -> None:
         Case(f"scene{k // 8}@model{k % 8}#0", "folder", f"model{k % 8}", f"scene{k // 8}", Clip(Path(f"/v/{k}.mp4")))
         for k in range(cases)
     ]
-    hashing = importlib.util.find_spec("revisit.engine.clip_digests")
-    reader = importlib.import_module("revisit.engine.clip_digests") if hashing else planning  # of earlier versions
-    reader.clip_digest = lambda clip: str(clip.path)  # type: ignore[attr-defined]
+    reader: Any = importlib.import_module("revisit.media.digest")
+    if not hasattr(reader, "ClipDigests"):  # of earlier versions
+        hashing = importlib.util.find_spec("revisit.engine.clip_digests")
+        reader = importlib.import_module("revisit.engine.clip_digests") if hashing else planning
+    reader.clip_digest = lambda clip: str(clip.path)
     suite = replace(SUITES["folder"], read=lambda source, roots: made)
     ids = suite.metrics()[:metrics]
     started = time.process_time()

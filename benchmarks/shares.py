@@ -112,10 +112,10 @@ def of_this_scorer() -> Shares:
 
 def scored(*args: Any) -> Any:
     """A case as a scorer scores it, who tells after each one what it has spent."""
-    from revisit.engine import scorer_processes
+    from revisit.engine import score as scoring
 
     shares = of_this_scorer()
-    found = scorer_processes._score_case_in_worker(*args)
+    found = scoring._score_case_in_worker(*args)
     (Path(os.environ[FOLDER]) / f"{os.getpid()}.json").write_text(json.dumps(shares.spent))
     return found
 
@@ -150,17 +150,17 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
     """
     from revisit.core import SUITES
     from revisit.engine import run as running
-    from revisit.engine import scorer_processes
+    from revisit.engine import score as scoring
     from revisit.engine import worker_processes as processes
     from revisit.engine.request import Request
-    from revisit.media.decoder_server import close_own_decoder_servers
+    from revisit.media import decoder_process
     from revisit.report.write_html import write_report
 
     processor_time.adopt()
     shares = measured_scoring()
     running.write_result_files = shares.of("summary", running.write_result_files)
     processes._observe_jobs_in_child = work  # type: ignore[assignment]
-    scorer_processes._score_case_in_worker = scored  # type: ignore[assignment]
+    scoring._score_case_in_worker = scored  # type: ignore[assignment]
     folder = run.parent / "shares"
     folder.mkdir(exist_ok=True)
     os.environ[FOLDER] = str(folder)
@@ -177,6 +177,8 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
         parts.append(json.loads(path.read_text()))
         path.unlink()
     spent = {name: sum(part.get(name, 0.0) for part in parts) for name in dict.fromkeys(n for p in parts for n in p)}
-    close_own_decoder_servers()
+    for server in decoder_process._servers.values():  # processor time of those that have ended counts as ours
+        server._requests.close()
+        server._process.wait()
     processor_time.wait_for_decoders()
     print(json.dumps({**spent, "all": processor_time.so_far()}))

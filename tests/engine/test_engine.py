@@ -40,8 +40,7 @@ from revisit.engine.observe import make_partners_function
 from revisit.engine.plan import make_plan
 from revisit.engine.request import rescore_run_folder
 from revisit.engine.run import Progress, evaluate, rescore
-from revisit.engine.score import make_scoring_input
-from revisit.engine.scorer_processes import Scorers
+from revisit.engine.score import Scorers, make_scoring_input
 from revisit.results.record_files import RecordLines, RecordWriter
 from revisit.results.run import Run
 from revisit.results.tables import standard_summary as summarise
@@ -275,7 +274,7 @@ def test_other_processes_score_with_the_same_bytes(cases, tmp_path, monkeypatch)
     here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
     monkeypatch.setattr("revisit.engine.run.scoring_workers", lambda *_: 2)
     with monkeypatch.context() as patched:
-        patched.setattr("revisit.engine.scorer_processes.score_case", lambda *_: pytest.fail("scored here"))
+        patched.setattr("revisit.engine.score.score_case", lambda *_: pytest.fail("scored here"))
         there = evaluate(plan_for(cases), tmp_path / "there", workers=0)
         rescore(plan_for(cases), there.path)
     assert (here.path / "summary.json").read_bytes() == (there.path / "summary.json").read_bytes()

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import OBSERVERS, Case, Clip, MediaError, UsageError, to_arrays
+from revisit.core import OBSERVERS, SUITES, Case, Clip, MediaError, UsageError, to_arrays
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.dataset_cases import mark_and_add_truth_cases
-from revisit.engine.evidence_keys import observer_task_or_reason
+from revisit.engine.evidence_plan import EvidencePlanner
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import observe_job
 from revisit.engine.request import Request, load_observer_set
@@ -29,7 +29,7 @@ from revisit.engine.run import evaluate
 from revisit.engine.worker_processes import temporary_environment_variables
 from revisit.evidence.frames import FrameFacts
 from revisit.judges.store import AnswerStore
-from revisit.media import Limits, clip_digest, file_digest, load_npz, open_clip, save_npz, write_picture
+from revisit.media import Limits, clip_digest, load_npz, open_clip, save_npz, write_picture
 from revisit.results.run import Run
 from tests.conftest import moving_frames
 
@@ -114,9 +114,8 @@ def test_a_file_beside_a_clip_that_changes_under_way_is_refused(make_clip, tmp_p
     np.save(poses, np.tile(np.eye(4), (12, 1, 1)))
     case = Case("a@m", "t", "m", "a", Clip(make_clip(tmp_path / "a.mp4")), artifacts={"poses": poses})
     maker = OBSERVERS["import.poses"]
-    task = observer_task_or_reason(
-        case, maker.makes, load_observer_set("lite"), {}, clip_digest(case.clip), "auto", file_digest
-    )
+    planner = EvidencePlanner(SUITES["folder"], [], load_observer_set("lite"), {}, "auto", tmp_path)
+    task = planner.task_or_reason(case, maker.makes)
     assert isinstance(task, ObserverTask)
     cache, job = (
         EvidenceCache(cache_root()),
@@ -701,7 +700,7 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
 TIGHT = """
 import resource, sys, threading
 from pathlib import Path
-from revisit.core.threads import start_thread as started
+from revisit.core.processes import start_thread as started
 from revisit.media import open_clip
 from revisit.core import Clip
 

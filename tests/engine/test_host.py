@@ -523,9 +523,9 @@ def test_no_gpu_is_started_that_nobody_sends_frames_to(clips, tmp_path, monkeypa
     started = []
     usual = worker_processes._host
 
-    def noted(context, device, *rest):
+    def noted(device, *rest):
         started.append(device)
-        return usual(context, device, *rest)
+        return usual(device, *rest)
 
     monkeypatch.setattr(worker_processes, "_host", noted)
     monkeypatch.setenv("REVISIT_NETWORKS", "host")

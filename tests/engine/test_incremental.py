@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from revisit.core import METRICS, Clip, Gate, digest, evidence_id
-from revisit.engine import clip_digests
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.engine.request import Request
 from revisit.engine.resume import resume_run
 from revisit.media import clip_digest, encode_mp4
+from revisit.media import digest as clip_digests
 from revisit.report.write_html import write_report
 from revisit.results.record_files import RecordLines
 from revisit.results.run import Run

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from revisit.cli.cache import app
 from revisit.core import Clip, UsageError
 from revisit.datasets.entries import ClipStore
-from revisit.engine.cache import EvidenceCache
-from revisit.engine.cache_pruning import (
+from revisit.engine.cache import (
+    EvidenceCache,
     cache_limit_bytes_from_environment,
     cache_over_limit_warning,
     parse_byte_size,

@@ -11,15 +11,15 @@ import pytest
 
 from revisit import __version__
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.provenance import RunLog
 from revisit.engine.request import Request
 from revisit.engine.run import rescore
-from revisit.engine.run_log import NAME, RunLog
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00 \S+:\d+ ([a-z]+)(?:: (.*))?")
 
 
 def events(folder: Path) -> list[tuple[str, str]]:
-    lines = (folder / NAME).read_text(encoding="utf-8").splitlines()
+    lines = (folder / "run.log").read_text(encoding="utf-8").splitlines()
     matches = [LINE.fullmatch(line) for line in lines]
     assert all(matches), lines
     return [(match[1], match[2] or "") for match in matches if match is not None]

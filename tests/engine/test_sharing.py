@@ -15,10 +15,9 @@ import pytest
 
 import revisit
 from revisit.core import RevisitError, UsageError
-from revisit.engine.cache import EvidenceCache
+from revisit.engine.cache import EvidenceCache, open_shared_evidence
 from revisit.engine.leases import Claims, lock_run
 from revisit.engine.request import Request
-from revisit.engine.shared_evidence import open_shared_evidence
 
 FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
 ASKED = len(FEW) + 1  # with the gate that one of them stands behind

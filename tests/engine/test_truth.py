@@ -140,15 +140,14 @@ def test_what_counts_as_memory() -> None:
 
 
 def test_the_truth_is_not_put_to_a_judge() -> None:
-    from revisit.core import OBSERVERS, Reason, evidence_id
+    from revisit.core import OBSERVERS, SUITES, Reason, evidence_id
     from revisit.engine.dependencies import ObserverSet
-    from revisit.engine.evidence_keys import observer_task_or_reason
+    from revisit.engine.evidence_plan import EvidencePlanner
 
     asks = next(observer for observer in OBSERVERS.values() if observer.shows is not None)
     truth = mark_and_add_truth_cases([case("a")])[-1]
-    answer = observer_task_or_reason(
-        truth, asks.makes, ObserverSet("lite", {evidence_id(asks.makes): asks}, {"model": "j"}), {}, "0", "auto", None
-    )
+    judged = ObserverSet("lite", {evidence_id(asks.makes): asks}, {"model": "j"})
+    answer = EvidencePlanner(SUITES["folder"], [], judged, {}, "auto", Path()).task_or_reason(truth, asks.makes)
     assert isinstance(answer, Reason) and answer.kind == "no_judge"
 
 

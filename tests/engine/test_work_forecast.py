@@ -11,9 +11,17 @@ import pytest
 
 from revisit.core import Clip
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.costs import DECODING, SCORING, Costs, load_costs
+from revisit.engine.costs import (
+    DECODING,
+    SCORING,
+    START,
+    WORKER_BYTES,
+    Costs,
+    _seconds_until_last_worker_ends,
+    forecast_work,
+    load_costs,
+)
 from revisit.engine.request import Request
-from revisit.engine.work_forecast import START, WORKER_BYTES, _seconds_until_last_worker_ends, forecast_work
 from revisit.media import frame_size_in_mp4_index
 
 

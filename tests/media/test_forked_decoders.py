@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Clip, MediaError
-from revisit.media import decoder_process, decoder_server
+from revisit.media import decoder_process
 from revisit.media.decode import open_clip
 from revisit.media.limits import Limits
 
@@ -42,9 +42,9 @@ def fork_once():
 """
 
 
-def own_server() -> decoder_server.DecoderServer:
+def own_server() -> decoder_process.DecoderServer:
     (server,) = (
-        one for key, one in decoder_server._servers.items() if key[:2] == (os.getpid(), decoder_process.WORKER)
+        one for key, one in decoder_process._servers.items() if key[:2] == (os.getpid(), decoder_process.WORKER)
     )
     return server
 
@@ -115,7 +115,7 @@ def test_a_server_without_room_for_a_process_stays_with_its_decoders(make_clip, 
     path = make_clip(tmp_path / "clip.mp4", count=60, size=(480, 640))
     with open_clip(Clip(path)) as first:
         with open_clip(Clip(path)) as second:
-            assert isinstance(first._worker._process, decoder_server.ForkedDecoder)
+            assert isinstance(first._worker._process, decoder_process.ForkedDecoder)
             assert isinstance(second._worker._process, subprocess.Popen)
             assert sum(1 for _ in second) == 60
         assert sum(1 for _ in first) == 60
@@ -134,8 +134,8 @@ def test_a_server_ends_with_the_process_that_started_it(make_clip, tmp_path):
     path = make_clip(tmp_path / "clip.mp4")
     code = (
         "import os, sys; from pathlib import Path; from revisit.core import Clip; from revisit.media import open_clip, "
-        "decoder_server\nwith open_clip(Clip(Path(sys.argv[1]))) as stream: next(iter(stream))\n"
-        "(server,) = decoder_server._servers.values(); print(server._process.pid, flush=True); os.kill(os.getpid(), 9)"
+        "decoder_process\nwith open_clip(Clip(Path(sys.argv[1]))) as stream: next(iter(stream))\n"
+        "(server,) = decoder_process._servers.values(); print(server._process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     pid = int(done.stdout)
@@ -154,7 +154,7 @@ def _runs(pid: int) -> bool:
 
 
 def test_a_server_that_was_stopped_goes_on(make_clip, tmp_path, monkeypatch):
-    monkeypatch.setattr(decoder_server, "AWAKE", 0.1)
+    monkeypatch.setattr(decoder_process, "AWAKE", 0.1)
     path = make_clip(tmp_path / "clip.mp4")
     expected = read(path, Limits(), "")
     os.kill(own_server()._process.pid, signal.SIGSTOP)

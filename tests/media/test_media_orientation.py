@@ -215,7 +215,7 @@ def test_evidence_of_a_mirrored_clip_from_before_is_not_used(stored: Path, tmp_p
     import msgspec
 
     from revisit.core import digest
-    from revisit.engine.clip_digests import ClipDigests
+    from revisit.media.digest import ClipDigests
 
     source, root = tmp_path / "clips", tmp_path / "cache"
     source.mkdir()

@@ -17,9 +17,9 @@ pytest.importorskip("safetensors", reason="needs safetensors: pip install 'revis
 
 from safetensors.torch import save_file  # noqa: E402
 
-from revisit.core import OBSERVERS, Batch, Case, Clip, ClipInfo, MissingPrerequisite, Observer, Score  # noqa: E402
+from revisit.core import OBSERVERS, SUITES, Batch, Case, Clip, ClipInfo, MissingPrerequisite, Observer, Score  # noqa: E402
 from revisit.engine.dependencies import ObserverSet  # noqa: E402
-from revisit.engine.evidence_keys import observer_task_or_reason  # noqa: E402
+from revisit.engine.evidence_plan import EvidencePlanner  # noqa: E402
 from revisit.evidence.frames import FrameFacts  # noqa: E402
 from revisit.metrics.integrity import wr_integrity  # noqa: E402
 from revisit.networks import gram, runtime  # noqa: E402
@@ -259,7 +259,9 @@ def test_a_file_of_poses_is_used_where_there_is_one_and_not_asked_for(random_wei
     def task(artifacts: dict[str, Path]) -> Any:
         case = Case("s@m", "mbench", "m", "s", Clip(Path("a.mp4")), artifacts=artifacts)
         known = ObserverSet("small", {GramDistances.evidence_id: OBSERVERS["small.grams"]})
-        return observer_task_or_reason(case, GramDistances, known, {}, "clip", "auto", lambda path: f"digest of {path}")
+        planner = EvidencePlanner(SUITES["mbench"], [], known, {}, "auto", tmp_path)
+        planner.digest_of = {case.clip: "clip", **{path: f"digest of {path}" for path in artifacts.values()}}
+        return planner.task_or_reason(case, GramDistances)
 
     without, given = task({}), task({"da3": tmp_path / "poses.npz"})
     assert without.inputs["artifacts.da3?"] is None

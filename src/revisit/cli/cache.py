@@ -22,18 +22,17 @@ def path(json: bool = JSON) -> None:
 @app.command()
 def info(json: bool = JSON) -> None:
     """Count files and bytes."""
-    from revisit.engine import cache_pruning as pruning
-    from revisit.engine.cache import cache_root
+    from revisit.engine import cache
 
-    limit = pruning.cache_limit_bytes_from_environment()
-    files = {folder: pruning.list_cache_files(cache_root(), folder) for folder in pruning.FOLDERS}
+    limit = cache.cache_limit_bytes_from_environment()
+    files = {folder: cache.list_cache_files(cache.cache_root(), folder) for folder in cache.FOLDERS}
     folders = {name: {"files": len(some), "bytes": sum(file.bytes for file in some)} for name, some in files.items()}
     totals = {part: sum(facts[part] for facts in folders.values()) for part in ("files", "bytes")}
-    bound = "" if limit is None else f"; {pruning.LIMIT} is {pruning.format_byte_size(limit)}"
-    lines = [f"{cache_root()}: {totals['files']} files, {pruning.format_byte_size(totals['bytes'])}{bound}"]
+    bound = "" if limit is None else f"; {cache.LIMIT} is {cache.format_byte_size(limit)}"
+    lines = [f"{cache.cache_root()}: {totals['files']} files, {cache.format_byte_size(totals['bytes'])}{bound}"]
     for folder, facts in folders.items():
-        lines.append(f"  {folder:8} {facts['files']:8} files {pruning.format_byte_size(facts['bytes']):>12}")
-    content = {"path": str(cache_root()), **totals, "folders": folders, "limit": limit}
+        lines.append(f"  {folder:8} {facts['files']:8} files {cache.format_byte_size(facts['bytes']):>12}")
+    content = {"path": str(cache.cache_root()), **totals, "folders": folders, "limit": limit}
     console.print_json_or_text(content, "\n".join(lines), json)
 
 
@@ -68,19 +67,18 @@ def prune(
     import sys
 
     from revisit.core import UsageError
-    from revisit.engine import cache_pruning as pruning
-    from revisit.engine.cache import cache_root
+    from revisit.engine import cache
 
     if everything and (to or days is not None):
         raise UsageError("--all keeps nothing, --to SIZE and --days N keep what was used last: say one of them")
-    room = pruning.parse_byte_size(to) if to else None
+    room = cache.parse_byte_size(to) if to else None
     if not (everything or to or days is not None):
-        room = pruning.cache_limit_bytes_from_environment()
+        room = cache.cache_limit_bytes_from_environment()
         if room is None:
-            raise UsageError(f"say what to keep: --to SIZE, --days N or {pruning.LIMIT}=SIZE; or --all to keep nothing")
-    files = pruning.plan_pruning(cache_root(), max_bytes=room, max_age_days=days)
+            raise UsageError(f"say what to keep: --to SIZE, --days N or {cache.LIMIT}=SIZE; or --all to keep nothing")
+    files = cache.plan_pruning(cache.cache_root(), max_bytes=room, max_age_days=days)
     sizes = [sum(file.bytes for file in some) for some in (files.old, files.kept, files.torn)]
-    old, kept, torn = map(pruning.format_byte_size, sizes)
+    old, kept, torn = map(cache.format_byte_size, sizes)
     text = f"{len(files.old)} pieces ({old}); {len(files.kept)} stay ({kept})"
     text += f"; and {len(files.torn)} unfinished files that a kill left ({torn})" if files.torn else ""
     facts = {"removed": len(files.old), "bytes": sizes[0], "kept": len(files.kept), "kept_bytes": sizes[1]}

@@ -14,8 +14,8 @@ import typer
 from revisit.cli import console, options
 
 if TYPE_CHECKING:
+    from revisit.engine.costs import WorkForecast
     from revisit.engine.request import Request
-    from revisit.engine.work_forecast import WorkForecast
     from revisit.results.run import Run
 
 
@@ -130,9 +130,8 @@ def plan(
     from revisit.core.text import count_and_noun
     from revisit.engine.availability import observed_by_sets_text
     from revisit.engine.cache import EvidenceCache, cache_root
-    from revisit.engine.judge_forecast import forecast_judge_usage
+    from revisit.engine.costs import forecast_judge_usage, forecast_work
     from revisit.engine.request import Request, idle_judge_warning
-    from revisit.engine.work_forecast import forecast_work
 
     request = Request.from_options(
         source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth,
@@ -210,8 +209,7 @@ def _rounded_duration_text(seconds: float) -> str:
 
 def run_evaluation(request: Request, out: Path, *, quiet: bool = False, command: str = "", **settings: Any) -> Run:
     """The finished run; `settings` go to the engine."""
-    from revisit.engine.cache import cache_root
-    from revisit.engine.cache_pruning import cache_limit_bytes_from_environment, cache_over_limit_warning
+    from revisit.engine.cache import cache_limit_bytes_from_environment, cache_over_limit_warning, cache_root
 
     limit = cache_limit_bytes_from_environment()
     command = command or shlex.join(["revisit", *sys.argv[1:]])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -24,17 +24,6 @@ FileDigest = Callable[[Clip | Path], str]  # of what is in a file
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
-@dataclass(frozen=True)
-class DatasetCases:
-    """What a suite read: cases, what cannot be used, and remarks on how it was read."""
-
-    cases: list[Case]
-    rejected: tuple[Rejected, ...]
-    remarks: tuple[str, ...]
-    total: int  # cases of models before --limit
-    partial: bool  # whether --limit left some out
-
-
 def read_cases(
     suite: Suite,
     source: Path,
@@ -43,8 +32,11 @@ def read_cases(
     *,
     limit: int | None = None,
     truth: bool = False,
-) -> DatasetCases:
-    """The cases of a dataset, at least one; with `limit` a part of them, with `truth` also the references."""
+) -> tuple[list[Case], tuple[Rejected, ...], tuple[str, ...], int]:
+    """The cases of a dataset, at least one; with `limit` a part of them, with `truth` also the references.
+
+    Behind them what cannot be used, remarks on how it was read, and how many cases of models there are without `limit`.
+    """
     try:
         entries = [ensure_writable_entry(entry) for entry in list(suite.read(source, roots, **options))]
     except RevisitError:
@@ -65,13 +57,10 @@ def read_cases(
         raise UsageError(f"{source}: nothing in it can be used: {reasons}{further}")
     of_models = [case for case in first if case.category != CEILING]
     cases = of_models if limit is None else select_stratified_cases(of_models, limit)
-    partial = len(cases) < len(of_models)
     if truth:
         cases = mark_and_add_truth_cases(cases, [case for case in first if case.category == CEILING])
     remarks = tuple(entry.sentence for entry in entries if isinstance(entry, Remark))
-    return DatasetCases(
-        [_add_category_from_provenance(case) for case in cases], rejected, remarks, len(of_models), partial
-    )
+    return [_add_category_from_provenance(case) for case in cases], rejected, remarks, len(of_models)
 
 
 def ensure_writable_entry(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from revisit.core import UsageError
 from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.costs import free_memory_bytes, memory_bytes
 from revisit.engine.provenance import installed_version_or_empty
-from revisit.engine.work_forecast import free_memory_bytes, memory_bytes
 from revisit.media.decoder_process import GPU_DECODING, gpu_number_for_decoding
 from revisit.networks import settings
 from revisit.observers.sets import set_names

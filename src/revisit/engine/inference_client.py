@@ -227,9 +227,11 @@ class HostWatcher:
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
         stream = self.clip.streams.setdefault(self._stream_key(), _Stream(self.clip.host, self.observer.pairs))
-        if not stream.add_key_to_last_frame(frame.index, self.task.key, repeat=self.observer.pairs):
+        if self.observer.pairs or not stream.rows or stream.rows[-1].number != frame.index:
             stream.append_picture(self._prepare_picture(frame, reference), self.task.key)
-        elif self.observer.kind != "frame":  # whoever put it may not have needed its digest
+            return
+        stream.rows[-1].keys.append(self.task.key)  # the last one that was put serves one more observer
+        if self.observer.kind != "frame":  # whoever put it may not have needed its digest
             stream.rows[-1] = stream.rows[-1]._replace(digest=frame.digest)
 
     def _stream_key(self) -> Any:
@@ -269,13 +271,6 @@ class _Stream:
         self.shape: tuple[int, ...] = ()
         self.dtype = np.dtype(np.uint8)
         self.room = 0
-
-    def add_key_to_last_frame(self, index: int, key: str, repeat: bool) -> bool:
-        """Whether this frame is the last one that was put, which then serves one more observer."""
-        if repeat or not self.rows or self.rows[-1].number != index:
-            return False
-        self.rows[-1].keys.append(key)
-        return True
 
     def append_picture(self, picture: PreparedFrame, key: str) -> None:
         if len(self.rows) and (len(self.rows) == self.room or picture.rgb.shape != self.shape):

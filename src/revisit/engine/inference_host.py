@@ -38,22 +38,20 @@ import numpy as np
 from revisit.core import Batch, Frame, Observer, UsageError
 from revisit.core.evidence import allow_rows_of_several_clips
 from revisit.core.observer import concatenate_evidence, single_threaded_libraries, start_observer
-from revisit.core.threads import start_thread
+from revisit.core.processes import start_thread
 from revisit.engine.inference_client import Address
-from revisit.engine.inference_device import (
-    SHARE,
-    DeviceMemory,
-    is_out_of_memory,
-    map_shared_file_as_tensor,
-    unpin_if_on_gpu,
-)
 from revisit.engine.inference_queues import (
     MOST,
+    SHARE,
     Chunk,
+    DeviceMemory,
     Entry,
     HostedClip,
     Queue,
+    is_out_of_memory,
+    map_shared_file_as_tensor,
     slice_record_rows,
+    unpin_if_on_gpu,
 )
 from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
 from revisit.networks import settings

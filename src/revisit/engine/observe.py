@@ -35,7 +35,7 @@ from revisit.engine.jobs import (
     observer_of,
     wanted_frame_numbers,
 )
-from revisit.media import Limits, clip_digest, file_digest, open_clip
+from revisit.media import Limits, clip_digest, file_digest, open_clip, read_clip_info
 from revisit.media.decode import ClipStream, FramesInMemory
 
 PartnersOf = Callable[[Frame], Sequence[Frame | None]]  # frames of the reference that a frame is compared with
@@ -241,12 +241,37 @@ class _ObservedClip:
         if todo.reference is None:
             return lambda frame: [None]
         if todo.reference != self.task.digest:
-            return _make_reference_partners_function(todo, info, self.shelves, self.out, self.remarks)
+            return self._make_reference_partners_function(todo, info)
         if not self.is_compared_with_own_reverse:
             return lambda frame: [frame]
         stored, second_half = self.stored, info.count - info.count // 2  # a frame in the middle has no mirror image
         assert stored is not None
         return lambda frame: [stored.get(info.count - 1 - frame.index)] if frame.index >= second_half else []
+
+    def _make_reference_partners_function(self, task: ObserverTask, info: ClipInfo) -> PartnersOf:
+        """A function from a frame of the clip to the frames of the reference it is compared with."""
+        assert task.reference is not None
+        if task.reference in self.out.broken:
+            raise MediaError(f"the reference cannot be read: {self.out.broken[task.reference]}")
+        if task.reference not in self.shelves:
+            raise MediaError(
+                "the reference was not decoded before this clip: clips must not be references of each other in a circle"
+            )
+        stored = self.shelves[task.reference]
+        assert stored.info is not None
+        if task.inputs["align"] == "index" and abs(stored.info.fps - info.fps) > 0.01:
+            self.remarks.append(
+                f"the clip has {info.fps:g} frames per second and its reference {stored.info.fps:g}; frames are "
+                "compared by number"
+            )
+        ratio, true_ratio = (one.width / one.height for one in (info, stored.info))
+        if abs(ratio / true_ratio - 1) > SHAPE and task.params.get("resize") != "mind":  # which crops
+            self.remarks.append(
+                f"the clip is {info.width}x{info.height} and its reference {stored.info.width}x{stored.info.height}: "
+                "they are compared stretched to one shape"
+            )
+        partners_of = make_partners_function(task.inputs["align"], info, stored.info.count, stored.info.times)
+        return lambda frame: [stored.get(number) for number in partners_of(frame)]
 
     def save_evidence(self, cache: EvidenceCache | MemoryCache) -> None:
         """Save what the observers made."""
@@ -340,8 +365,7 @@ def reference_frame_numbers_for(use: ReferenceUse, count: int) -> np.ndarray:
 def _announced_frame_count_or_zero(task: ClipTask, limits: Limits) -> int:
     """Frames that a clip announces; 0 for one that cannot be read, which is told when its turn comes."""
     try:
-        with open_clip(task.clip, limits, wanted=np.arange(0)) as stream:
-            return stream.info.count
+        return read_clip_info(task.clip, limits).count
     except Exception:
         return 0
 
@@ -390,34 +414,6 @@ class ReferenceFrames:
         size = int(np.prod(self.shape))
         self.file.seek(self.rows[index] * size)
         return np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
-
-
-def _make_reference_partners_function(
-    task: ObserverTask, info: ClipInfo, shelves: Mapping[str, ReferenceFrames], out: Outcome, remarks: list[str]
-) -> PartnersOf:
-    """A function from a frame of the clip to the frames of the reference it is compared with."""
-    assert task.reference is not None
-    if task.reference in out.broken:
-        raise MediaError(f"the reference cannot be read: {out.broken[task.reference]}")
-    if task.reference not in shelves:
-        raise MediaError(
-            "the reference was not decoded before this clip: clips must not be references of each other in a circle"
-        )
-    stored = shelves[task.reference]
-    assert stored.info is not None
-    if task.inputs["align"] == "index" and abs(stored.info.fps - info.fps) > 0.01:
-        remarks.append(
-            f"the clip has {info.fps:g} frames per second and its reference {stored.info.fps:g}; frames are compared "
-            "by number"
-        )
-    ratio, true_ratio = (one.width / one.height for one in (info, stored.info))
-    if abs(ratio / true_ratio - 1) > SHAPE and task.params.get("resize") != "mind":  # which crops
-        remarks.append(
-            f"the clip is {info.width}x{info.height} and its reference {stored.info.width}x{stored.info.height}: they "
-            "are compared stretched to one shape"
-        )
-    partners_of = make_partners_function(task.inputs["align"], info, stored.info.count, stored.info.times)
-    return lambda frame: [stored.get(number) for number in partners_of(frame)]
 
 
 def make_partners_function(

@@ -234,8 +234,8 @@ def make_plan(
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; {suggest_names(protocol, suite.protocols)}")
     of_reader = (suite.card.get("reading") or {}).get(protocol) or {}
-    dataset = read_cases(suite, source, roots, {**(options or {}), **of_reader}, limit=limit, truth=truth)
-    cases = dataset.cases
+    reading = {**(options or {}), **of_reader}
+    cases, rejected, sentences, total = read_cases(suite, source, roots, reading, limit=limit, truth=truth)
     insisted = (suite.card.get("observers") or {}).get(protocol) or {}  # of the kinds of evidence that the set has
     own = {role: OBSERVERS[id] for role, id in insisted.items() if role in observers.roles}
     observers = replace(observers, roles={**observers.roles, **own})
@@ -264,13 +264,13 @@ def make_plan(
     repeated: dict[str, str] = {}
     if suite.card.get("copies_count_once"):
         repeated = find_copies_under_other_samples(cases, evidence.digests, evidence.cached_digest_of)
-    remarks = (*dataset.remarks, *identical_clip_sentences(cases, evidence.digests, repeated))
+    remarks = (*sentences, *identical_clip_sentences(cases, evidence.digests, repeated))
     cases = [case for case in cases if case.id not in repeated]
     evidence.clip_digests.save()
     return Plan(
         suite,
         tuple(cases),
-        dataset.rejected,
+        rejected,
         chosen,
         gates,
         observers,
@@ -282,9 +282,9 @@ def make_plan(
         evidence.by_case,
         evidence.tasks,
         evidence.clips,
-        limit if dataset.partial else None,
-        dataset.total,
-        {case.id: digest for case in cases if (digest := evidence.reference_digest_or_empty(case))},
+        limit if limit is not None and limit < total else None,
+        total,
+        {case.id: evidence.digest_of[case.reference] for case in cases if case.reference in evidence.digest_of},
         remarks,
     )
 

@@ -1,4 +1,8 @@
-"""run.json: what was evaluated, by which version on which machine, and how much work was done."""
+"""The account of a run. run.json: what was evaluated, by which version on which machine, and how much work was done.
+
+run.log: what was done in the run directory, when and by whom; a line per event, appended by every invocation. A line is
+one write at the end of the file, so that those of several processes that share a run never mix.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,16 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from revisit._version import __version__
 from revisit.core import Case, Record
-from revisit.core.text import format_error_on_one_line
+from revisit.core.text import format_error_on_one_line, printable_text
 from revisit.engine.availability import observed_by_sets_text
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.costs import DECODING, SCORING, Costs, CostSums
@@ -25,7 +31,6 @@ from revisit.engine.dependencies import observer_facts
 from revisit.engine.jobs import ClipTask
 from revisit.engine.observe import Outcome
 from revisit.engine.resume import ResumedRun, hash_of_metrics_and_gates, read_json_object_or_empty
-from revisit.engine.run_log import RunLog, utc_timestamp_text
 from revisit.media import decoding_build
 from revisit.networks import settings
 from revisit.results.file_types import Details, Invocation, ProtocolEntry, RunFile
@@ -214,3 +219,33 @@ def describe_environment() -> dict[str, Any]:
         "libraries": libraries,
         "executable": sys.executable,
     }
+
+
+def utc_timestamp_text(seconds: float) -> str:
+    """A time as files of a run say it."""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
+
+
+class RunLog:
+    """The log of a run directory.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> log = RunLog(Path(mkdtemp()))
+    >>> log.write("note", "gt is taken as the truth")
+    >>> log.path.read_text().split(" ", 2)[2]
+    'note: gt is taken as the truth\\n'
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "run.log"
+        self.process = f"{platform.node()}:{os.getpid()}"
+
+    def write(self, event: str, text: str = "") -> None:
+        """Append `time host:process event: text` as one line. A log that cannot be written costs the run nothing."""
+        line = " ".join(
+            [utc_timestamp_text(time.time()), self.process, f"{event}: {printable_text(text)}" if text else event]
+        )
+        with suppress(OSError), self.path.open("ab", buffering=0) as file:
+            file.write(f"{line}\n".encode(errors="replace"))

@@ -7,7 +7,7 @@ where it stopped, and its summary is the same to the byte.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,18 +23,15 @@ from revisit.core.processes import cores
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.costs import load_costs, merge_into_saved_costs
 from revisit.engine.dependencies import observed_ids_needed_by
-from revisit.engine.jobs import ClipTask, ObservingJob
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.judging import JudgeSession
-from revisit.engine.leases import RunInUse, lock_run
+from revisit.engine.leases import POLL, Claims, RunInUse, lock_run
 from revisit.engine.observe import Outcome
 from revisit.engine.plan import Plan
-from revisit.engine.provenance import InvocationLog
+from revisit.engine.provenance import InvocationLog, RunLog
 from revisit.engine.resume import ResumedRun, read_json_object_or_empty, reopen_finished_run, resume_run
-from revisit.engine.run_log import RunLog
 from revisit.engine.run_summary import IncrementalExport, write_result_files
-from revisit.engine.scheduling import SharedWork
-from revisit.engine.score import make_scoring_input
-from revisit.engine.scorer_processes import Scorers
+from revisit.engine.score import Scorers, make_scoring_input
 from revisit.engine.worker_count import observing_workers, require_worker_count, scoring_workers
 from revisit.engine.worker_processes import Executor, Local, host_devices, one_network_task_per_observer
 from revisit.media import Limits
@@ -119,18 +116,10 @@ def evaluate(
                 JudgeSession(plan, missing, cache, judge, out / "answers.jsonl") as asking,
                 Scorers(scoring_workers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
-                work = _Work(resumed, account, progress, IncrementalExport(resumed, exported), writer, asking, scorers)
-                shared = SharedWork(
-                    resumed,
-                    cache,
-                    claims,
-                    work.submit_case_for_scoring,
-                    load_costs(cache),
-                    writer.is_only_writer,
-                    observing.jobs_at_a_time,
-                )
+                export = IncrementalExport(resumed, exported)
+                work = _Work(resumed, cache, claims, observing, account, progress, export, writer, asking, scorers)
                 asking.copy_recorded_answers(plan.tasks[key][2] for key in sorted(needed))
-                work.answer_everything_left(shared, partial(observing, cache=cache, limits=limits, networks=networks))
+                work.answer_everything_left(limits, networks)
         except BaseException as error:
             account.log_early_end(error)
             raise
@@ -162,14 +151,28 @@ def _spare_folder(executor: Executor | None) -> Iterator[Path | None]:
             rmtree(spare, ignore_errors=True)
 
 
-Observing = Callable[[Iterator[ObservingJob]], Iterator[tuple[ClipTask, Outcome]]]
+@dataclass
+class _WorkUnit:
+    """What one process does at a time."""
+
+    names: frozenset[str]  # digests of the clips
+    cases: list[Case] = field(default_factory=list)
+    to_come: int = 0  # clips to be observed, and cases to be scored
 
 
 @dataclass
 class _Work:
-    """The work of one invocation: clips are observed, the judge is asked, and cases are scored as evidence comes."""
+    """The work of one invocation, unit by unit: clips that are tied together by references, and the cases about them.
+
+    This process claims a unit, looks what others have done of it since, observes what is missing, scores as evidence
+    comes, has the judge asked, and gives the unit back. What another process holds is looked at again later; if that
+    process was killed, its claim is free by then.
+    """
 
     resumed: ResumedRun
+    cache: EvidenceCache
+    claims: Claims
+    executor: Executor
     account: InvocationLog
     progress: Progress
     export: IncrementalExport
@@ -179,33 +182,42 @@ class _Work:
     failures: dict[str, str] = field(default_factory=dict)  # evidence key -> why it could not be made
     broken: dict[str, str] = field(default_factory=dict)  # digest of a clip -> why it cannot be read
     failed_cases: int = 0
-    shared: SharedWork = field(init=False)
 
-    def answer_everything_left(self, shared: SharedWork, observing: Observing) -> None:
+    def __post_init__(self) -> None:
+        self.plan, self.costs = self.resumed.plan, load_costs(self.cache)
+        self._to_do = self._to_take = 0.0  # seconds that one processor needs for all that is missing; for what is left
+        self._opened_at = self.resumed.lines.file_and_bytes_read
+        self._left = self._make_work_units()
+        self._of_clip: dict[str, _WorkUnit] = {}  # of the units that are being worked on
+        self._of_case: dict[str, _WorkUnit] = {}
+        self._lacks: dict[str, tuple[Case, set[str]]] = {}  # case -> evidence it waits for
+        self._waiting: dict[str, list[str]] = {}  # evidence -> cases
+        self._settled_keys: set[str] = set()  # evidence that was made or given up
+        self._busy = True
+
+    def answer_everything_left(self, limits: Limits, networks: Sequence[ObserverTask]) -> None:
         """Answer everything that is left to do of a run."""
-        self.shared = shared
-        while (todo := shared.claim_jobs()) is not None:
+        while (todo := self._claim_jobs()) is not None:
             self._process_judged_evidence(self.asking.begin_ready_clips(None, {}))
-            for clip, outcome in observing(todo):
+            for clip, outcome in self.executor(todo, cache=self.cache, limits=limits, networks=networks):
                 self._process_outcome(clip, outcome)
             self.scorers.collect(all=True)
         self._process_judged_evidence(self.asking.collect_finished_keys())
         self.scorers.collect(all=True)
         self.account.asked = self.asking.usage_counters()
 
-    def submit_case_for_scoring(self, case: Case) -> None:
+    def _submit_case_for_scoring(self, case: Case) -> None:
         """Have a case scored whose evidence is made or given up."""
-        plan = self.resumed.plan
-        failures = {**self.failures, **self.asking.failures, **plan.failed_evidence_sentences(case, self.broken)}
+        failures = {**self.failures, **self.asking.failures, **self.plan.failed_evidence_sentences(case, self.broken)}
         checks = self.resumed.questions[case.id]
-        scoring_input = make_scoring_input(plan, case, checks, failures, self.resumed.earlier_gate_results(case))
+        scoring_input = make_scoring_input(self.plan, case, checks, failures, self.resumed.earlier_gate_results(case))
         self.scorers.submit_case(scoring_input, checks, partial(self._record_answers, case))
 
     def _record_answers(self, case: Case, answers: list[Record]) -> None:
         self.writer.append(*answers)
         self.account.add_scoring_seconds(case, answers)
         self.export.export_if_due(case)
-        self.shared.count_recorded_case(case)
+        self._count_down_unit(self._of_case.pop(case.id))
         self.failed_cases += any(answer.failed for answer in answers)
 
     def _process_outcome(self, clip: ClipTask, outcome: Outcome) -> None:
@@ -215,9 +227,9 @@ class _Work:
         self.failures.update(outcome.failed)
         self.broken.update(outcome.broken)
         keys = {task.key for task in clip.observers}
-        self.shared.score_unblocked_cases(keys)
+        self._score_unblocked_cases(keys)
         self._process_judged_evidence(self.asking.begin_ready_clips(keys, self.failures))
-        self.shared.count_observed_clip(clip)
+        self._count_down_unit(self._of_clip[clip.digest])
         self.scorers.collect()
         if not clip.again:
             self.progress.advance(clip.clip.path.name, self.failed_cases)
@@ -225,8 +237,111 @@ class _Work:
     def _process_judged_evidence(self, keys: Iterable[str]) -> None:
         """Go on with evidence that the judge's answers made, or that was given up."""
         for key in keys:
-            self.shared.score_unblocked_cases({key})
+            self._score_unblocked_cases({key})
             self.progress.show_judge_progress(self.asking.done, self.asking.total, self.asking.usage_text)
+
+    def _claim_jobs(self) -> Iterator[ObservingJob] | None:
+        """What is to be observed, claimed job by job as it is taken; None when nothing is left.
+
+        Called again for what others held at first, after a moment where they hold all that is left.
+        """
+        if not self._left:
+            return None
+        if not self._busy:
+            time.sleep(POLL)
+        todo, self._left, self._busy = self._left, [], False
+        # The longest comes first; what needs no observing comes last, while the others are observed.
+        missing = [self._missing_evidence_keys(unit.cases) for unit in todo]
+        cost = [self._estimated_seconds_of_evidence(keys) if keys else -1.0 for keys in missing]
+        self._to_do = self._to_take = sum(max(seconds, 0.0) for seconds in cost)
+        order = sorted(range(len(todo)), key=lambda k: -cost[k])
+        return self._claim_units_and_yield_jobs([todo[k] for k in order])
+
+    def _score_unblocked_cases(self, keys: Collection[str]) -> None:
+        """Score the cases that waited for this evidence, made or given up, and for nothing else."""
+        self._settled_keys.update(keys)
+        for key in keys:
+            for id in self._waiting.pop(key, ()):
+                case, lacks = self._lacks[id]
+                lacks.discard(key)
+                if not lacks:
+                    del self._lacks[id]
+                    self._submit_case_for_scoring(case)
+
+    def _count_down_unit(self, unit: _WorkUnit) -> None:
+        """When all of a unit is done, others may look at it."""
+        unit.to_come -= 1
+        if not unit.to_come:
+            self.claims.release(unit.names)
+
+    def _make_work_units(self) -> list[_WorkUnit]:
+        units, of_clip = [], {}
+        for job in self.plan.observing_jobs_for(self.resumed.needed_evidence_keys()):
+            unit = _WorkUnit(frozenset(clip.digest for clip in job.clips))
+            units.append(unit)
+            of_clip.update(dict.fromkeys(unit.names, unit))
+        for case in self.plan.cases:
+            if self.resumed.questions[case.id]:
+                name = self.plan.digests.get(case.id, case.id)
+                if name not in of_clip:
+                    of_clip[name] = _WorkUnit(frozenset([name]))
+                    units.append(of_clip[name])
+                of_clip[name].cases.append(case)
+        return [unit for unit in units if unit.cases]
+
+    def _claim_units_and_yield_jobs(self, units: list[_WorkUnit]) -> Iterator[ObservingJob]:
+        for unit in units:
+            if not self.claims.claim_all_or_none(unit.names):
+                self._left.append(unit)
+                continue
+            self._busy = True
+            cases = self._unanswered_cases(unit)
+            missing = self._missing_evidence_keys(cases)
+            jobs = [part for job in self.plan.observing_jobs_for(sorted(missing)) for part in self._split_job(job)]
+            unit.to_come = sum(len(job.clips) for job in jobs) + len(cases)
+            self._of_clip.update({clip.digest: unit for job in jobs for clip in job.clips})
+            self._of_case.update({case.id: unit for case in cases})
+            if not unit.to_come:
+                self.claims.release(unit.names)
+            for case in cases:
+                lacks = self.resumed.needed_evidence_keys_of_case(case) & missing - self._settled_keys
+                if not lacks:
+                    self._submit_case_for_scoring(case)
+                    continue
+                self._lacks[case.id] = case, lacks
+                for key in lacks:
+                    self._waiting.setdefault(key, []).append(case.id)
+            yield from jobs
+
+    def _split_job(self, job: ObservingJob) -> list[ObservingJob]:
+        """The job, split where it is as much as several workers would do of all there is, or of what is left."""
+        mine = sum(map(self._estimated_seconds_of_clip, job.clips))
+        rest, self._to_take = max(self._to_take, mine), self._to_take - mine
+        if job.max_split_parts == 1 or not mine:
+            return [job]
+        hands = self.executor.jobs_at_a_time()
+        of_all, of_rest = (int(round(hands * mine / whole, 6)) for whole in (max(self._to_do, mine), rest))
+        return job.split(of_all if of_all > 1 else of_rest, self._estimated_seconds_of_clip)
+
+    def _estimated_seconds_of_clip(self, clip: ClipTask) -> float:
+        return self.costs.estimate_total_seconds((clip.clip, task) for task in clip.observers)
+
+    def _missing_evidence_keys(self, cases: Collection[Case]) -> set[str]:
+        keys = {key for case in cases for key in self.resumed.needed_evidence_keys_of_case(case)}
+        return {key for key in keys if key not in self.cache}
+
+    def _estimated_seconds_of_evidence(self, keys: Collection[str]) -> float:
+        """About how long it takes to make this evidence."""
+        tasks = (self.plan.tasks[key] for key in keys)
+        return self.costs.estimate_total_seconds((clip, task) for _, clip, task in tasks if task.shown is None)
+
+    def _unanswered_cases(self, unit: _WorkUnit) -> list[Case]:
+        """The cases that nobody has answered since the run was opened."""
+        lines = self.resumed.lines  # our own answers, thousands, need no reading
+        if not self.writer.is_only_writer() and lines.read_appended_lines().file_and_bytes_read != self._opened_at:
+            for case in unit.cases:
+                self.resumed.questions[case.id] = self.resumed.unanswered_checks(case, self.resumed.failed)
+        return [case for case in unit.cases if self.resumed.questions[case.id]]
 
 
 def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:

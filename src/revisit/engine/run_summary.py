@@ -102,7 +102,6 @@ def _write_exported_files(resumed: ResumedRun, results: Results) -> set[Path]:
     else:
         (out / stand_ins.FILE).unlink(missing_ok=True)
     for name, content in content_by_name.items():
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
         (write_text_atomically if isinstance(content, str) else write_json)(out / name, content)
     return {out / name for name in content_by_name}
 

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.processes import signal_name
-from revisit.core.threads import start_thread
+from revisit.core.processes import signal_name, start_thread
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.inference_client import Address, HostConnection, runs_at_host
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
@@ -35,6 +34,8 @@ from revisit.networks.settings import DEVICE
 AWAKE = 2.0  # seconds after which processes that were stopped go on
 RESTARTS = 3  # of a host; one that dies more often would go on so
 COURTESY = 5  # added to the niceness of workers that feed a host: it must never wait for a core, or its GPU waits
+# Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
+SPAWN = multiprocessing.get_context("spawn")
 _environment = threading.RLock()
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -68,13 +69,8 @@ class Local:
             for job in jobs:
                 yield from observe_job(job, cache, limits)
             return
-        # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
-        context = multiprocessing.get_context("spawn")
-        with (
-            _continue_stopped_processes() as children,
-            _start_network_hosts(context, networks, self.workers, children) as hosts,
-        ):
-            yield from _run_jobs_on_workers(context, jobs, cache, limits, self.workers, hosts, children)
+        with _continue_stopped_processes() as children, _start_network_hosts(networks, self.workers, children) as hosts:
+            yield from _run_jobs_on_workers(jobs, cache, limits, self.workers, hosts, children)
 
     def jobs_at_a_time(self) -> int:
         return max(1, self.workers)
@@ -87,7 +83,6 @@ def one_network_task_per_observer(jobs: Iterable[ObservingJob]) -> list[Observer
 
 
 def _run_jobs_on_workers(
-    context: Any,
     jobs: Iterator[ObservingJob],
     cache: EvidenceCache,
     limits: Limits,
@@ -104,7 +99,7 @@ def _run_jobs_on_workers(
             while len(busy) < workers and (job := next(jobs, None)) is not None:
                 if not idle:
                     arguments = (cache, limits, os.getpid(), next(addresses))
-                    idle.append(_start_child(context, _observe_jobs_in_child, arguments, children))
+                    idle.append(_start_child(_observe_jobs_in_child, arguments, children))
                 process, connection = idle.pop()
                 with suppress(OSError):  # of one that died: it is told below
                     connection.send(job)
@@ -114,7 +109,7 @@ def _run_jobs_on_workers(
             alive = {host.process.sentinel: host for host in hosts if host.restarts}
             for ready in wait([*busy, *alive]):
                 if not isinstance(ready, Connection):
-                    alive[ready].restart(context, children)
+                    alive[ready].restart(children)
                     continue
                 process, to_come = busy[ready]
                 try:
@@ -169,13 +164,11 @@ def _continue_stopped_processes() -> Iterator[set[Any]]:
 
 
 @contextmanager
-def _start_network_hosts(
-    context: Any, tasks: Sequence[ObserverTask], workers: int, children: set[Any]
-) -> Iterator[list[_Host]]:
+def _start_network_hosts(tasks: Sequence[ObserverTask], workers: int, children: set[Any]) -> Iterator[list[_Host]]:
     """Where the networks are, if processes of their own run them: one for each GPU that a worker sends frames to."""
     with ExitStack() as stack:
         devices = host_devices()[:workers] if tasks else []
-        hosts = [stack.enter_context(_host(context, device, tasks, children)) for device in devices]
+        hosts = [stack.enter_context(_host(device, tasks, children)) for device in devices]
         by_mistake = settings.process_of_networks() == "auto" and all(
             host.address.device.startswith("cpu") for host in hosts
         )
@@ -193,24 +186,24 @@ class _Host:
     connection: Connection = field(init=False)
     restarts: int = RESTARTS
 
-    def start(self, context: Any, children: set[Any]) -> None:
+    def start(self, children: set[Any]) -> None:
         arguments = (self.address, self.device, self.tasks, os.getpid())
-        self.process, self.connection = _start_child(context, _serve_networks_in_child, arguments, children)
+        self.process, self.connection = _start_child(_serve_networks_in_child, arguments, children)
 
-    def restart(self, context: Any, children: set[Any]) -> None:
+    def restart(self, children: set[Any]) -> None:
         """Begin anew after a death; workers find the new process where the old one was."""
         self.restarts -= 1
         children.discard(self.process)
         self.process.join()
         self.connection.close()
-        self.start(context, children)
+        self.start(children)
 
 
 @contextmanager
-def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: set[Any]) -> Iterator[_Host]:
+def _host(device: str, tasks: Sequence[ObserverTask], children: set[Any]) -> Iterator[_Host]:
     with _listening_address() as place:
         host = _Host(Address(place, os.urandom(16)), device, tasks)
-        host.start(context, children)
+        host.start(children)
         try:
             try:
                 answer = host.connection.recv()
@@ -261,10 +254,10 @@ def _serve_networks_in_child(
     os._exit(0)  # threads still wait for workers that are gone
 
 
-def _start_child(context: Any, target: Any, args: tuple[Any, ...], children: set[Any]) -> tuple[Any, Connection]:
+def _start_child(target: Any, args: tuple[Any, ...], children: set[Any]) -> tuple[Any, Connection]:
     """A process whose main function is given a connection to us, and these arguments."""
-    ours, theirs = context.Pipe()
-    process = context.Process(target=target, args=(theirs, *args), daemon=True)
+    ours, theirs = SPAWN.Pipe()
+    process = SPAWN.Process(target=target, args=(theirs, *args), daemon=True)
     with guard_child_start():
         process.start()
     children.add(process)

@@ -25,7 +25,7 @@ import numpy as np
 
 from revisit.core import Clip, ClipInfo, Frame, MediaError, UsageError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
-from revisit.core.threads import require_room_for_thread
+from revisit.core.processes import require_room_for_thread
 from revisit.media.array_clip import is_npy_or_zip_file, read_array_clip
 from revisit.media.container import ANIMATION, detect_demuxer
 from revisit.media.decoder_process import DecoderProcess
@@ -51,9 +51,9 @@ def open_clip(clip: Clip, limits: Limits = Limits(), wanted: FrameSelection = No
     return ClipStream(clip, limits, wanted)
 
 
-def read_clip_info(clip: Clip) -> ClipInfo:
+def read_clip_info(clip: Clip, limits: Limits = Limits()) -> ClipInfo:
     """Size, rate and length of a clip, of which no frame is decoded."""
-    with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
+    with open_clip(clip, limits, wanted=np.zeros(0, dtype=int)) as stream:
         return stream.info
 
 

@@ -2,6 +2,10 @@
 
 Decoders have bugs that hostile files use, so nothing that comes out is trusted: every length, type and range is
 checked, and every way the process can fail is one MediaError.
+
+Decoders are forked from a process which has loaded PyAV: loading it takes as long as decoding a dozen frames. Each clip
+still has a decoder of its own, with all its limits; the process that they are forked from never sees a clip. It is one
+for each process that decodes (`worker.py FOLDER`), and ends with it.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ import re
 import resource
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypedDict, TypeVar
@@ -31,7 +37,6 @@ from revisit.core import MediaError, MissingPrerequisite, UsageError
 from revisit.core.processes import signal_name
 from revisit.media.colour import Plane, pixel_layout_of_format, rgb_of
 from revisit.media.container import ANIMATION
-from revisit.media.decoder_server import ForkedDecoder, fork_decoder
 from revisit.media.error_names import printable_line
 from revisit.media.limits import GIB, Limits, format_size
 from revisit.media.pixel_rules import decoding_by_name
@@ -40,6 +45,8 @@ WORKER = Path(__file__).with_name("worker.py")
 FORKED = True  # from a process that has loaded PyAV, where that can be done
 THREADS = 2  # of the decoder; the frames do not depend on it
 GPU_DECODING = "REVISIT_DECODE"  # cpu (the default), cuda, cuda:1, or several GPUs: cuda:0,cuda:1
+ENDED = 10.0  # seconds in which the server says what became of a decoder that was killed
+AWAKE = 2.0  # seconds after which a server that was stopped goes on
 _LONGEST_MESSAGE = 1 << 26  # of JSON
 _LONGEST_WAIT = 2e6  # seconds; a system call takes no more
 _KEPT_VARIABLES = (  # how libraries are found, and GPUs
@@ -195,10 +202,8 @@ class DecoderProcess:
             view = view[count:]
 
     def _wait_until_ready(self, fd: int, event: int) -> None:
-        poll = select.poll()
-        poll.register(fd, event)
         start = time.monotonic()
-        ready = poll.poll(min(max(self._patience, 0), _LONGEST_WAIT) * 1000)
+        ready = _becomes_ready(fd, event, min(max(self._patience, 0), _LONGEST_WAIT))
         self._patience -= time.monotonic() - start
         if not ready:
             raise self._time_limit_error()
@@ -264,5 +269,117 @@ def _import_folder_of(module: str) -> str:
     return str(Path(spec.origin).parents[1])
 
 
+def _becomes_ready(file: int, event: int, seconds: float | None) -> bool:
+    """Whether one can read from a file, or write to it, within so many seconds; None for as long as it takes."""
+    poll = select.poll()
+    poll.register(file, event)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+
 def _invalid_output_error() -> MediaError:
     return MediaError("the decoder sent something that is not a frame: the file may be malicious; leave it out")
+
+
+class NotForked(OSError):
+    """The server has ended, or found no room for one more process."""
+
+
+class DecoderServer:
+    """The process that decoders are forked from."""
+
+    def __init__(self, worker: Path, folder: str, environment: Mapping[str, str]) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(worker), folder],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=dict(environment),
+                cwd="/",
+                start_new_session=True,  # Ctrl-C reaches this process only, whose end is the end of the other
+            )
+
+    def request_fork(self, clip: int | None) -> ForkedDecoder:
+        """A decoder, which holds an open clip as its file 3."""
+        stdin, own_in = os.pipe()
+        own_out, stdout = os.pipe()
+        own_status, status = os.pipe()
+        try:
+            with self._lock:
+                socket.send_fds(self._requests, [b"f"], [stdin, stdout, status, *([] if clip is None else [clip])])
+        except OSError:
+            for file in (own_in, own_out, own_status):
+                os.close(file)
+            raise NotForked from None
+        finally:
+            for file in (stdin, stdout, status):
+                os.close(file)
+        while not _becomes_ready(own_status, select.POLLIN, AWAKE):  # it was stopped, or is still loading PyAV
+            self._process.send_signal(signal.SIGCONT)
+        return ForkedDecoder(own_in, own_out, own_status)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+
+class ForkedDecoder(AbstractContextManager["ForkedDecoder"]):
+    """A decoder that was forked, with what `DecoderProcess` uses of `subprocess.Popen`."""
+
+    def __init__(self, stdin: int, stdout: int, status: int) -> None:
+        self.stdin, self.stdout = os.fdopen(stdin, "wb", buffering=0), os.fdopen(stdout, "rb", buffering=0)
+        self._status = os.fdopen(status, "rb", buffering=0)
+        self.returncode: int | None = None
+        pid = self._status.read(4)
+        if len(pid) < 4:
+            self._close_pipes()
+            raise NotForked
+        self.pid = int(struct.unpack("=i", pid)[0])
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, negative for a signal that ended it; its server, if that has ended, took it along."""
+        if self.returncode is None:
+            if not _becomes_ready(self._status.fileno(), select.POLLIN, timeout):
+                raise subprocess.TimeoutExpired("a decoder", timeout or 0.0)
+            code = self._status.read(4)
+            self.returncode = struct.unpack("=i", code)[0] if len(code) == 4 else -signal.SIGKILL
+        return int(self.returncode)
+
+    def kill(self) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(timeout=0)
+        if self.returncode is None:
+            with suppress(ProcessLookupError):  # it has just ended by itself
+                os.kill(self.pid, signal.SIGKILL)
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(ENDED)
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for file in (self.stdin, self.stdout, self._status):
+            file.close()
+
+
+_servers: dict[tuple[int, Path, str], DecoderServer] = {}
+_starting = threading.Lock()
+
+
+def fork_decoder(worker: Path, folder: str, environment: Mapping[str, str], clip: int | None) -> ForkedDecoder | None:
+    """A decoder of this script, with PyAV from this folder; None where none can be forked, as on a Mac."""
+    if sys.platform != "linux":  # system libraries of a Mac do not survive a fork
+        return None
+    key = os.getpid(), worker, folder
+    for _ in range(2):  # a server may have been ended from outside
+        with _starting:
+            server = _servers.get(key) or _servers.setdefault(key, DecoderServer(worker, folder, environment))
+        try:
+            return server.request_fork(clip)
+        except NotForked:
+            if server.is_running():  # others decode: their server stays
+                return None
+            with _starting:
+                _servers.pop(key, None)
+    return None

@@ -1,24 +1,39 @@
-"""Digest: a hash of a clip's content, independent of where the file is."""
+"""Digest: a hash of a clip's content, independent of where the file is; remembered while the file has not changed.
+
+Thousands of clips are not read again for one more. A file counts as unchanged while its size, its number on the disk
+and both its times are the same; the second of these cannot be set by hand. What was changed in the last two seconds is
+not remembered, because a clock may be too coarse to tell a later change. Digests of before mirrored clips had one of
+their own are taken over where a clip is not mirrored. Observers still compare the bytes that they have decoded with the
+digest of the plan.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 
+import msgspec
 import numpy as np
 
-from revisit.core import Clip
+from revisit.core import Clip, digest
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
 from revisit.core.processes import cores
 from revisit.media.array_clip import is_npy_or_zip_file
 from revisit.media.error_names import raise_media_errors_naming_file
-from revisit.media.files import open_regular_file
+from revisit.media.files import atomic_write_path, open_regular_file
 from revisit.media.frame_folder import find_frame_files
-from revisit.media.orientation import is_video_mirrored
+from revisit.media.video_index import is_video_mirrored
 
 MOST_THREADS = 8
+SETTLED = 2 * 10**9  # nanoseconds
+State = tuple[int, int, int, int]  # number on the disk, size, and when content and file changed
+CachedDigest = tuple[State, str]
 
 
 def clip_digest(clip: Clip) -> str:
@@ -82,3 +97,58 @@ def digest_of_size_and_ends(path: Path) -> str:
         file.seek(max(0, size - (1 << 20)))
         sha256.update(file.read(1 << 20))
     return sha256.hexdigest()
+
+
+class ClipDigests:
+    """The digests of a dataset's clips, with those that were found before under a cache's folder."""
+
+    def __init__(self, root: Path, source: Path) -> None:
+        name = digest(str(source.resolve()), 16)
+        self.path = root / "digests" / f"{name}-2.json"
+        self.earlier = _read_cached_digests(self.path)
+        self.unmarked = _read_cached_digests(root / "digests" / f"{name}.json")
+        self.now: dict[str, CachedDigest] = {}
+
+    def find_or_compute(self, clip: Clip) -> str:
+        """The digest of a clip, read only where it is not known."""
+        state = _regular_file_state(clip.path) if clip.frames is None else None
+        if state is None:
+            return clip_digest(clip)
+        name = f"{clip.path} {clip.start} {clip.count} {clip.disturbed}"
+        if is_npy_or_zip_file(clip.path):  # which has no clock of its own: its rate is part of its digest
+            name += f" array {clip.fps}"
+        cached = self.earlier.get(name)
+        if cached is None and name in self.unmarked and not is_video_mirrored(clip.path):
+            cached = self.unmarked[name]
+        if cached is not None and cached[0] == state:
+            self.now[name] = cached
+            return cached[1]
+        digest = clip_digest(clip)
+        if _regular_file_state(clip.path) == state and time.time_ns() - max(state[-2:]) > SETTLED:
+            self.now[name] = state, digest
+        return digest
+
+    def save(self) -> None:
+        """Remember them for the next time; a cache that cannot be written to remembers nothing."""
+        part = len(self.now) < len(self.earlier)  # a few of the clips, as --limit takes
+        digests = {**self.earlier, **self.now} if part else self.now
+        if digests != self.earlier:
+            with suppress(OSError, ValueError), atomic_write_path(self.path) as temporary:
+                temporary.write_bytes(msgspec.json.encode(digests))
+
+
+def _read_cached_digests(path: Path) -> dict[str, CachedDigest]:
+    """What was remembered; nothing where that cannot be read."""
+    with suppress(OSError, ValueError):
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, CachedDigest])
+    return {}
+
+
+def _regular_file_state(path: Path) -> State | None:
+    """Of a regular file; None for a folder of frames, or where there is nothing."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - asked of every clip
+    except (OSError, ValueError):
+        return None
+    state = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return state if S_ISREG(status.st_mode) else None

@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from revisit.core import MediaError
+from revisit.core.grouping import group_items
 from revisit.core.text import join_names
 from revisit.media.error_names import printable_line
 
@@ -77,10 +78,7 @@ def _require_one_numbered_sequence(paths: tuple[Path, ...]) -> None:
 
 def _group_by_stem_key(paths: tuple[Path, ...], key: Callable[[str], Hashable]) -> list[list[Path]]:
     """The images in groups of the same key, which is made of the name without its ending."""
-    groups: dict[Hashable, list[Path]] = defaultdict(list)
-    for path in paths:
-        groups[key(path.stem)].append(path)
-    return list(groups.values())
+    return list(group_items(paths, lambda path: key(path.stem)).values())
 
 
 def _several_sequences_error(sequences: list[list[Path]]) -> MediaError:

@@ -22,9 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
-from revisit.core.processes import kill_process_group
+from revisit.core.processes import kill_process_group, put_lines_in_queue, start_thread
 from revisit.core.text import parse_json_or_none, read_package_yaml
-from revisit.core.threads import put_lines_in_queue, start_thread
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import array_shapes_in_npz, encode_mp4, load_npz, open_clip
 from revisit.media.error_names import printable_line

@@ -22,7 +22,7 @@ from revisit.core.cases import IN_MEMORY
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import CLIP_SUFFIXES
-from revisit.media.orientation import is_video_mirrored
+from revisit.media.video_index import is_video_mirrored
 
 PLAYED = (".mp4", ".m4v", ".mov", ".mkv", ".webm")  # by browsers, most of them
 # `src` of a video that can be played with the `start` of the clip in it, or a `note` that says why there is none

@@ -15,7 +15,7 @@ from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, Gate, Metric, 
 from revisit.core.evidence import evidence_id
 from revisit.core.registry import Registry
 from revisit.engine.dependencies import Parameters, ProtocolFacts, judge_facts_for_observer, protocol_facts, short_hash
-from revisit.engine.evidence_keys import BESIDE, OPTIONAL, to_dict_if_dataclass
+from revisit.engine.evidence_plan import BESIDE, OPTIONAL, to_dict_if_dataclass
 from revisit.networks.settings import PRECISIONS
 from revisit.results.file_types import CaseEntry, Details, ObserverEntry, PlanFile, RunFile
 

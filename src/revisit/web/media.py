@@ -19,8 +19,7 @@ import numpy as np
 from revisit.core import Clip, MediaError
 from revisit.core.frames import ClipInfo
 from revisit.media import clip_digest, encode_mp4, open_clip, read_clip_info
-from revisit.media.frame_count import read_mp4_index
-from revisit.media.orientation import is_video_mirrored
+from revisit.media.video_index import is_video_mirrored, read_mp4_index
 
 PROFILES = (b"\x42", b"\x4d", b"\x58", b"\x64")  # of H.264: baseline, main, extended, high
 TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/mp4", ".webm": "video/webm"}
