@@ -112,7 +112,7 @@ def clutter_similarity(track: TargetTrack) -> np.ndarray:
 
 
 @cache_for_last_record
-def empty_place_frames(track: TargetTrack) -> np.ndarray:
+def frames_of_place_without_target(track: TargetTrack) -> np.ndarray:
     """(N,) frames in which the target's place is recognised and holds something else."""
     return np.asarray(recognised_place_frames(track) & (track.at_place < 0.3))
 

@@ -303,7 +303,7 @@ def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen
     facts = {"label": verdict.label, "hidden_seconds": verdict.facts["hidden_seconds"]}
     if verdict.label == CAME_BACK:
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
-    place_visible = target_features.empty_place_frames(track) & (phases.state == HIDDEN)
+    place_visible = target_features.frames_of_place_without_target(track) & (phases.state == HIDDEN)
     count = facts["place_seen_frames"] = int(place_visible.sum())
     if count < target_features.frame_count_lasting(track.seconds, seen_for, 3):
         return Unscored(

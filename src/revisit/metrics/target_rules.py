@@ -22,8 +22,8 @@ from revisit.metrics.margins import STEPS, UNSURE
 from revisit.metrics.rows import true_runs
 from revisit.metrics.target_features import (
     clutter_similarity,
-    empty_place_frames,
     frame_count_lasting,
+    frames_of_place_without_target,
     lead_over_clutter,
 )
 
@@ -195,7 +195,7 @@ def _is_layout_doubtful(track: TargetTrack, says: np.ndarray, away: np.ndarray, 
         return longest >= max(frame_count_lasting(track.seconds, 1.0, 4), 0.2 * len(track.index))
     lasting, back = frame_count_lasting(track.seconds, 0.3, 3), frames_after_return(away)
     out = track.inside < OUT
-    empty = empty_place_frames(track) & away if are_surroundings_seen(track) else np.zeros_like(away)
+    empty = frames_of_place_without_target(track) & away if are_surroundings_seen(track) else np.zeros_like(away)
     was_out_or_empty = empty.sum() >= lasting or (out & away).sum() >= lasting
     if not back.any():
         came_in = away & ~out & (np.cumsum(out & away) > 0)  # where it should be is in the frame again

@@ -31,7 +31,7 @@ def detect_faces(stage_files: tuple[Path, Path, Path], rgb: np.ndarray, *, min_f
         return empty_faces()
 
     box = _expand_to_squares(box)
-    offset, chance = onnx.run(second, _crop_for_network(rgb, box, 24))
+    offset, chance = onnx.run(second, _network_input_of_boxes(rgb, box, 24))
     rows = np.flatnonzero(chance[:, 1] >= SURE[1])
     box, score, offset = box[rows], chance[rows, 1], offset[rows]
     rows = non_maximum_suppression(box, score, MOST[2])
@@ -39,7 +39,7 @@ def detect_faces(stage_files: tuple[Path, Path, Path], rgb: np.ndarray, *, min_f
         return empty_faces()
 
     box = _expand_to_squares(_move_boxes_by_offsets(box[rows], offset[rows]))
-    place, offset, chance = onnx.run(third, _crop_for_network(rgb, box, 48))
+    place, offset, chance = onnx.run(third, _network_input_of_boxes(rgb, box, 48))
     rows = np.flatnonzero(chance[:, 1] >= SURE[2])
     box, score, offset, place = box[rows], chance[rows, 1], offset[rows], place[rows]
     corner, side = box[:, None, :2], (box[:, 2:] - box[:, :2])[:, None]
@@ -96,13 +96,13 @@ def _expand_to_squares(box: np.ndarray) -> np.ndarray:
     return np.hstack([corner, corner + np.maximum(side, 1)])
 
 
-def _crop_for_network(rgb: np.ndarray, box: np.ndarray, size: int) -> np.ndarray:
+def _network_input_of_boxes(rgb: np.ndarray, boxes: np.ndarray, size: int) -> np.ndarray:
     """(N, 3, size, size) what lies in square boxes, as a network reads it; black outside the picture."""
     import cv2
 
     height, width = rgb.shape[:2]
-    crops = np.empty((len(box), size, size, 3), np.uint8)
-    for k, (x0, y0, x1, y1) in enumerate(box.astype(int).tolist()):
+    crops = np.empty((len(boxes), size, size, 3), np.uint8)
+    for k, (x0, y0, x1, y1) in enumerate(boxes.astype(int).tolist()):
         cut = np.zeros((y1 - y0, x1 - x0, 3), np.uint8)
         inside = rgb[max(y0, 0) : min(y1, height), max(x0, 0) : min(x1, width)]
         if inside.size:

@@ -203,8 +203,8 @@ def one_line_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def choose_device(device: str) -> str:
-    """The device to work on."""
+def device_or_default(device: str) -> str:
+    """The device that was named, or a GPU where torch has one, and the processor elsewhere."""
     try:
         return device or ("cuda" if import_module("torch").cuda.is_available() else "cpu")
     except ImportError:
@@ -226,7 +226,7 @@ def main() -> None:
         replies.flush()
 
     try:
-        estimate = ESTIMATORS[options.estimator](options.model, choose_device(options.device))
+        estimate = ESTIMATORS[options.estimator](options.model, device_or_default(options.device))
     except Exception as error:
         traceback.print_exc()
         write_reply({"error": one_line_error(error)})

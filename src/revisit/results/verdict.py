@@ -225,12 +225,12 @@ def _compute_verdict(results: Results, suite_card: Details) -> Verdict:
         count_low_truth_scores(results),
         count_look_aways(results.ranked),
         collapses.count_picture_faults(results.ranked),
-        _count_unreadable_clips(results),
+        _unreadable_clips_by_model(results),
         measure_judge_trust(results),
     )
 
 
-def _count_unreadable_clips(results: Results) -> dict[str, int]:
+def _unreadable_clips_by_model(results: Results) -> dict[str, int]:
     """How many clips of each model, and of the truth, could not be read."""
     models = Counter(case.model for case in results.ranked.cases if results.unreadable(case))
     truths = sum(results.unreadable(case) for case in results.truths)

@@ -93,8 +93,8 @@ def turn_and_move(thing: Thing, turn: float = 0.0, at: tuple[float, float, float
     return Thing([move_shape(shape) for shape in thing.shapes], solids)
 
 
-def roll_balls(thing: Thing, degrees: float) -> Thing:
-    """The thing with its balls rolled towards +x about their own middle."""
+def set_ball_roll(thing: Thing, degrees: float) -> Thing:
+    """The thing with its balls turned to this angle about their own middle, towards +x."""
     return replace(thing, shapes=[replace(s, roll=degrees) if isinstance(s, Ball) else s for s in thing.shapes])
 
 

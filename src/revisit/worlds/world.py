@@ -18,7 +18,7 @@ from revisit.worlds import render
 from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp, light_factors, lit_images
 from revisit.worlds.render import Box, Camera, Surface, Traced
-from revisit.worlds.shapes import Panel, Shape, Solid, Thing, roll_balls, stretch_thing, turn_and_move
+from revisit.worlds.shapes import Panel, Shape, Solid, Thing, set_ball_roll, stretch_thing, turn_and_move
 from revisit.worlds.state import SCREEN, TARGET, State
 from revisit.worlds.targets import TARGETS, make_target_in_state
 
@@ -94,7 +94,7 @@ class World:
         """The target's surfaces in a state, and its shadow as a square of factors on what it stands on."""
         wide, high = state.scale * (1 + 0.5 * state.shape), state.scale * (1 - 0.5 * state.shape)
         at_origin = replace(state, place=(0.0, 0.0, 0.0), roll=0.0, turn=0.0, scale=1.0, shape=0.0)
-        thing = roll_balls(stretch_thing(self._target_at_origin(at_origin), wide, high), state.roll)
+        thing = set_ball_roll(stretch_thing(self._target_at_origin(at_origin), wide, high), state.roll)
         standing = turn_and_move(thing, turn=20.0 + 10 * (self.target_seed % 5) + state.turn, at=state.place)
         own = [solid for solid in standing.solids if solid.half.max() > SMALL]
         near = [solid for solid in self.solids if _distance_to_solid(solid, state.place) < NEARBY]

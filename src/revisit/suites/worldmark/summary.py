@@ -172,7 +172,7 @@ def _key_score_values(records: Sequence[Record]) -> Values:
     return values
 
 
-def _local_memory_values(records: Sequence[Record]) -> Values:
+def _values_averaging_to_local_memory(records: Sequence[Record]) -> Values:
     """100 (1 - share with a cut) (1 - mean share of mutations), as values whose mean that is."""
     whole = [0.0 if record.facts["cut"] else 1.0 for record in records]
     shares = [record.facts["mutations"] for record in records]
@@ -186,7 +186,7 @@ def _local_memory_values(records: Sequence[Record]) -> Values:
     ]
 
 
-def _global_memory_values(records: Sequence[Record]) -> Values:
+def _values_averaging_to_global_memory(records: Sequence[Record]) -> Values:
     """100 / (1 + mean error / 0.05), as values whose mean that is."""
     errors = [float(record.facts["error"]) for record in records]
     mean = sum(errors) / len(errors)
@@ -195,9 +195,9 @@ def _global_memory_values(records: Sequence[Record]) -> Values:
 
 
 COLLECTORS = {
-    "worldmark_local": _local_memory_values,
-    "worldmark_local_small": _local_memory_values,
-    "worldmark_global": _global_memory_values,
+    "worldmark_local": _values_averaging_to_local_memory,
+    "worldmark_local_small": _values_averaging_to_local_memory,
+    "worldmark_global": _values_averaging_to_global_memory,
 }
 
 
