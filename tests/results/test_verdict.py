@@ -103,6 +103,7 @@ def test_an_end_next_to_0_has_the_digits_that_tell_its_side() -> None:
     assert interval_ends_text((0.0, 0.37), of_difference=True) == "0.00 to 0.37"
     assert interval_ends_text((0.0151, 0.37), of_difference=True) == "0.02 to 0.37"
     assert interval_ends_text((-0.2, -0.2), of_difference=True) == "all equal"
+    assert interval_ends_text((None, None)) == "all equal"  # type: ignore[arg-type]  # a file with nulls
 
 
 def test_numbers_of_clips_are_told_with_a_range() -> None:

@@ -132,12 +132,11 @@ def _audit_failure_kind(metric: Metric, answers: Answers, kind: str, claimed: bo
     sign, side = _score_sign_and_reading(metric, perfect, full)
     both = sorted(set(perfect) & set(full))
     effect = paired_cohen_d([perfect[seed] for seed in both], [full[seed] for seed in both])
-    points = [
-        (strength, -sign * value, seed)
-        for strength in sorted({at for name, at in answers if name == kind} | {0.0})
-        for seed, value in (_scores_by_seed(answers, kind, strength) if strength else perfect).items()
-        if seed in full  # a scene that is unscored at full strength says nothing of how the score gets there
-    ]
+    points = []
+    for strength in sorted({at for name, at in answers if name == kind} | {0.0}):
+        scored = _scores_by_seed(answers, kind, strength) if strength else perfect
+        # A scene that is unscored at full strength says nothing of how the score gets there.
+        points += [(strength, -sign * value, seed) for seed, value in scored.items() if seed in full]
     records = answers.get((kind, 1.0), {})
     separation = auc([sign * value for value in perfect.values()], [sign * value for value in full.values()])
     tau = kendall_tau(*zip(*points, strict=True)) if separation is not None else None

@@ -112,8 +112,10 @@ def interval_ends_text(interval: Interval, of_difference: bool = False) -> str:
     seems to touch 0: `0.0004 to 0.37`.
     """
     low, high = interval
+    if low == high:  # also where a damaged file has no number at either end
+        return ALL_EQUAL
     width, largest = high - low, max(abs(low), abs(high))
-    if low == high or width < ROUNDING * largest:
+    if width < ROUNDING * largest:
         return ALL_EQUAL
     places = max(0 if largest >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
     texts = []

@@ -369,11 +369,13 @@ def returned_state(results: ClipAnswers, case: Case) -> str | None:
     """
     diagnosis = diagnosis_of_case(results, case) if can_diagnose(results.of(case)) else None
     kinds = frozenset() if diagnosis is None else frozenset(finding.kind for finding in diagnosis.findings)
-    truth, target = results.truth_of(case), results.answer(case, TARGET_GATE) or NO_ANSWER
+    truth = results.truth_of(case)
+    target = results.answer(case, TARGET_GATE) or NO_ANSWER
+    is_unsure = target.status == "unsure"
     is_missing = results.score(case, REAPPEARANCE) == 0
     if VANISHES in kinds or (is_missing and (truth is None or results.score(truth, REAPPEARANCE) != 0)):
         return WITHOUT_TARGET
-    outcome, is_unsure = results.score(case, OUTCOME), target.status == "unsure"
+    outcome = results.score(case, OUTCOME)
     if outcome is None:
         return None
     if outcome <= RESET:
@@ -382,7 +384,7 @@ def returned_state(results: ClipAnswers, case: Case) -> str | None:
     if outcome < WENT_ON or kinds & OTHER_STATES:
         return AS_NEITHER
     in_truth = NO_ANSWER if truth is None else results.answer(truth, TARGET_GATE) or NO_ANSWER
-    if target.label == NOT_BACK != in_truth.label:
+    if target.label == NOT_BACK and in_truth.label != NOT_BACK:
         return None
     # An undecided gate may lean towards the return, where the diagnosis denies that the object vanished.
     is_denied = diagnosis is not None and VANISHES not in diagnosis.undecided_kinds
