@@ -97,7 +97,7 @@ def calibration_report(
             "polarity": _yes_bias_and_polarity_scores(rows, answers),
         }
         if plan.positions:
-            report["position"] = _ask_in_both_option_orders(client, rows, own)
+            report["position"] = _measure_option_order_bias(client, rows, own)
         if plan.blinded:
             report["blinded"] = _agreement_on_shuffled_clips(client, rows, frames, plan)
         if plan.repeats > 1:
@@ -201,7 +201,7 @@ def _yes_bias_and_polarity_scores(
     return {**figures, "pairs": len(complete), "both_yes": both_yes, "both_no": both_no}
 
 
-def _ask_in_both_option_orders(
+def _measure_option_order_bias(
     client: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]
 ) -> dict[str, float | None]:
     """How often a choice changes with the order of the options, and how often it is the first one named."""

@@ -85,7 +85,7 @@ def _facts_of_frame(overlay: Overlay, k: int) -> dict[str, float] | None:
     }
     facts["faded"], facts["faded_fit"] = fit_mixture_share(picture, truth, hole, own)
     facts |= _state_facts(overlay, k, change)
-    facts |= _elsewhere_facts(picture, truth, hole, own, valid, was, bool(overlay.moved[k]), contrast)
+    facts |= _elsewhere_facts(picture, truth, hole, own, was, bool(overlay.moved[k]))
     facts |= _identity_facts(picture, truth, own, ring)
     return facts
 
@@ -149,9 +149,8 @@ def explained_difference_share(
 
 
 def _elsewhere_facts(
-    picture: np.ndarray, truth: np.ndarray, hole: np.ndarray, own: np.ndarray, valid: np.ndarray, was: np.ndarray,
-    moved: bool, contrast: float,
-) -> dict[str, float]:  # fmt: skip
+    picture: np.ndarray, truth: np.ndarray, hole: np.ndarray, own: np.ndarray, was: np.ndarray, moved: bool
+) -> dict[str, float]:
     """Where else the target is found: the shift at which the clip is most more like it than the truth is."""
     centre, size = mask_centre_and_size(own)
     extent = float(size.max())

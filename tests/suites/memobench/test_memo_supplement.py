@@ -28,9 +28,9 @@ from revisit.suites.memobench.clip_categories import (
     camera_trajectory_in_prompt,
     categories_of_clip,
     ors_tables_by_size_and_angle,
+    process_category_of_prompt,
     read_clip_categories,
     trajectory_tables,
-    unambiguous_process_in_prompt,
 )
 from revisit.suites.memobench.evidence import Detections
 from revisit.suites.memobench.exports import MIDDLE, RADIUS, radar_svg
@@ -82,10 +82,10 @@ def test_the_table_of_trajectories(shared: Path) -> None:
 
 
 def test_a_process_is_told_only_where_one_category_is_named(shared: Path) -> None:
-    assert unambiguous_process_in_prompt("A candle that burns down.") == "combustion and heat"
-    assert unambiguous_process_in_prompt("Honey that drips into tea") == ""  # two categories have words in it
-    assert unambiguous_process_in_prompt("A cup on a table.") == ""
-    found = Counter(unambiguous_process_in_prompt(prompt) for prompt in prompts(shared, "real"))
+    assert process_category_of_prompt("A candle that burns down.") == "combustion and heat"
+    assert process_category_of_prompt("Honey that drips into tea") == ""  # two categories have words in it
+    assert process_category_of_prompt("A cup on a table.") == ""
+    found = Counter(process_category_of_prompt(prompt) for prompt in prompts(shared, "real"))
     assert found[""] == 77 and set(found) == {"", *PROCESSES}
 
 

@@ -15,7 +15,7 @@ from revisit.core import Case, Clip, UsageError
 from revisit.judges.settings import judge_from_source
 from revisit.media import encode_mp4
 from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
-from revisit.suites.wrbench.questions import PROBES, format_event_context, read_question_set
+from revisit.suites.wrbench.questions import PROBES, format_event_context, read_custom_question_set
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import event_view_records, make_record_case, record_row
 from tests.judging import MODEL, completion, question_of, sees_cards, serving, token
@@ -75,9 +75,9 @@ def test_a_file_of_questions_that_cannot_be_used_says_why(tmp_path: Path, text: 
     path = tmp_path / "questions.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
-        read_question_set(path)
+        read_custom_question_set(path)
     with pytest.raises(UsageError, match="No such file"):
-        read_question_set(tmp_path / "nowhere.yaml")
+        read_custom_question_set(tmp_path / "nowhere.yaml")
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def categories_of_clip(name: ClipName, prompt: str, categories: Categories) -> d
     """The kinds of a clip that are known, by the file or by the words of its prompt."""
     by_words = {"trajectory": camera_trajectory_in_prompt(prompt, name.subset)}
     if name.subset == REAL:
-        by_words["process"] = unambiguous_process_in_prompt(prompt)
+        by_words["process"] = process_category_of_prompt(prompt)
     declared = {**categories.get(name.scene, {}), **categories.get(name.id, {})}
     return {kind: value for kind, value in {**by_words, **declared}.items() if value}
 
@@ -58,7 +58,7 @@ def camera_trajectory_in_prompt(prompt: str, subset: str) -> str:
     return next((kind for kind, pattern in WORDS["turns"].items() if re.search(pattern, words)), "")
 
 
-def unambiguous_process_in_prompt(prompt: str) -> str:
+def process_category_of_prompt(prompt: str) -> str:
     """The category whose words alone occur in the prompt; nothing where there is none, or more than one."""
     matching = [name for name, words in PROCESSES.items() if re.search(words, prompt.lower())]
     return matching[0] if len(matching) == 1 else ""

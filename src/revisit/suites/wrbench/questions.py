@@ -123,7 +123,7 @@ def format_event_context(prompt: str, annotations: Mapping[str, object]) -> str:
     return "\n".join(["The video was asked to show this.", *lines]) + "\n"
 
 
-def read_question_set(path: Path) -> QuestionSet:
+def read_custom_question_set(path: Path) -> QuestionSet:
     """The questions in a file: YAML or JSON with `probes` and, where they differ, the two looks and `context`.
 
     A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.

@@ -34,7 +34,7 @@ from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.judge_context import judge_context_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
 from revisit.suites.wrbench.prompts import Row, read_json_lines_with_keys
-from revisit.suites.wrbench.questions import read_question_set
+from revisit.suites.wrbench.questions import read_custom_question_set
 from revisit.suites.wrbench.records import (
     condition_and_input_of_model,
     make_record_case,
@@ -113,7 +113,7 @@ def wrbench_parameters_from_options(
     parameters: dict[str, dict[str, object]] = {} if profile is None else {"wr_camera_precision": {"profile": profile}}
     if questions is None:
         return parameters
-    read_ = read_question_set(Path(questions).expanduser())
+    read_ = read_custom_question_set(Path(questions).expanduser())
     wording: dict[str, object] = {"wording": f"{Path(questions).name} {digest(read_, 12)}", "questions": read_}
     return parameters | {"judge.probes": wording, "judge.judgeability": wording}
 

@@ -22,8 +22,8 @@ class Order:
     """A film to be made, all by name: where and how it is played, and what it is called in its layout.
 
     {away} and {back} in the name and in the script are the side to which the world turns and the other one. In the
-    name, {camera} and {action} are these as WRBench and MBench write them, {out} and {in} WBench's keys that walk there
-    and back. In the script, {half} and {rest} are the frames out and back, and {each} those of a step of equal ones.
+    name, {camera} and {action} are these as WRBench and MBench write them, {out} and {in} the keys that walk there and
+    back. In the script, {half} and {rest} are the frames out and back, and {each} those of a step of equal ones.
     """
 
     name: str
