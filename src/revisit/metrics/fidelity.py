@@ -67,6 +67,13 @@ def frames_represented(index: np.ndarray) -> np.ndarray:
     return np.asarray((gaps[1:] + gaps[:-1]) / 2)
 
 
+def phase_facts(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[str, object]:
+    """Mean and count of each phase, for a score's facts."""
+    parts, weights = split_by_phase(values, index, phases), split_by_phase(frames_represented(index), index, phases)
+    means = {name: float(np.average(v, weights=weights[name])) if len(v) else None for name, v in parts.items()}
+    return {"mean": means, "frames": {name: len(part) for name, part in parts.items()}, "source": phases.source}
+
+
 @dataclass(frozen=True)
 class Measure:
     """A formula over pairs of frames, with what every card of it says."""
@@ -163,9 +170,7 @@ def after_return(measure: Measure) -> Metric:
         values = measure.values(fidelity, **params)
         rows = first_row_of_each_frame(fidelity.index)
         index, values = fidelity.index[rows], values[rows]
-        parts, weights = (split_by_phase(one, index, phases) for one in (values, frames_represented(index)))
-        means = {name: float(np.average(v, weights=weights[name])) if len(v) else None for name, v in parts.items()}
-        facts = {"mean": means, "frames": {name: len(v) for name, v in parts.items()}, "source": phases.source}
+        facts = phase_facts(values, index, phases)
         at = index >= phases.first_returned
         if not at.any():
             sentence = f"no frame after the return at frame {phases.first_returned} could be compared"

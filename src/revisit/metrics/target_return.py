@@ -90,11 +90,16 @@ def clip_features_and_rule_verdict(
     return features, verdict
 
 
+def logistic_probability(model: Logistic, features: Mapping[str, float], temperature: float) -> float:
+    """The probability that one logistic model gives."""
+    total = model["offset"] + sum(weight * features[name] for name, weight in model["weights"].items())
+    return float(1 / (1 + np.exp(-np.clip(total / temperature, -50, 50))))
+
+
 def label_probabilities(model: TargetModel, features: Mapping[str, float]) -> dict[str, float]:
     """Label -> probability; they add up to 1."""
-    stages = model["hidden"], model["returned"]
-    totals = [one["offset"] + sum(weight * features[name] for name, weight in one["weights"].items()) for one in stages]
-    hidden, returned = (float(1 / (1 + np.exp(-np.clip(total / model["temperature"], -50, 50)))) for total in totals)
+    hidden = logistic_probability(model["hidden"], features, model["temperature"])
+    returned = logistic_probability(model["returned"], features, model["temperature"])
     return dict(zip(LABELS, (1 - hidden, hidden * returned, hidden * (1 - returned)), strict=True))
 
 

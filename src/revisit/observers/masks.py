@@ -51,9 +51,10 @@ SKIP, SALIENCY = "skip", "saliency"
 SAM2_LARGE = "sam2.1-hiera-large"
 AT_MOST_BY_SAM2 = 160  # so that every frame of 800 has a mask no more than two frames away
 THRESHOLD = 0.35  # as published with Grounding DINO
+# Of descriptors:
 DINOV2 = "dinov2-base"
 LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's
-SIDE = 224
+SIDE = 224  # pixels of the square that a network describes
 GREY = 127  # the level that the network takes for nothing
 HALF = 0.5
 AT_ONCE = 16

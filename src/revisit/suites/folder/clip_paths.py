@@ -166,9 +166,9 @@ def find_step_numbers(clips: Sequence[ClipPath]) -> list[str]:
     """
     short = without_generic_folders(clips) if clips else []
     numbers = {clip.words[1] for clip in short if len(clip.words) > 2}
-    if min((len(clip.words) for clip in short), default=0) < 3 or any(
-        not word.isdecimal() or word != str(int(word)) for word in numbers
-    ):
+    if min((len(clip.words) for clip in short), default=0) < 3:
+        return []
+    if not all(number.isdecimal() and number == str(int(number)) for number in numbers):
         return []
     if not are_checkpoint_numbers([int(number) for number in numbers]):
         return []

@@ -204,8 +204,11 @@ def _readings_of_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -
 def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
     """Clips in several folders: those of models, or of scenes."""
     clips = _without_run_folders(clips)
-    words = [clip.words for clip in clips]  # a file may repeat the folder's name: wan/wan_kitchen.mp4
-    pairs = [(one, "/".join([*between, strip_name(stem, one) or stem]) or one) for one, *between, stem in words]
+    pairs: list[Pair] = []
+    for clip in clips:
+        folder, *between, stem = clip.words
+        own = strip_name(stem, folder) or stem  # a file may repeat the folder's name: wan/wan_kitchen.mp4
+        pairs.append((folder, "/".join([*between, own]) or folder))
     paths = [clip.path for clip in clips]
     folders = {folder for folder, _ in pairs}
     rest = {name for _, name in pairs}

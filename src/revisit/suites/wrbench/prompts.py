@@ -148,7 +148,7 @@ def event_task_of_scene(family: str, facts: Scene, event: str) -> EventTask:
 def read_natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, ...]:
     """The 100 tasks of the published files in a folder: families, variants, first frames, additions for text alone.
 
-    What joins their parts is read from a copy of WRBench, where there is one (`wording`).
+    What joins their parts is read from a copy of WRBench, where there is one (`read_wording_of_copy`).
     """
     wording = read_wording_of_copy(folder, copy)
     families = {row["family_id"]: row for row in read_json_lines_with_keys(folder / "families.jsonl", "family_id")}
