@@ -30,9 +30,11 @@ from revisit.results import Results
 from revisit.results.display import round_for_page
 from revisit.web.templates import Context
 
-KINDS = {name: kind for kind, names in read_package_yaml("revisit.report", "phases.yaml").items() for name in names}
-NAMES = {0: "visible", 1: "away", 2: "returned"}
-UNKNOWN = "cannot tell"
+PHASE_KINDS = {
+    name: kind for kind, names in read_package_yaml("revisit.report", "phases.yaml").items() for name in names
+}
+PHASE_NAMES = {0: "visible", 1: "away", 2: "returned"}
+UNKNOWN_PHASE = "cannot tell"
 COLUMNS = ("frame", "other", "value", "phase", "hidden")  # of a series
 Phase = list[Any]  # kind, name as the gate says it, first frame, last frame
 BOXES = 240  # along a clip
@@ -58,7 +60,7 @@ def first_frame_of_each_kind(facts: Mapping[str, object]) -> dict[str, int]:
     starts: dict[str, int] = {}
     for key, frame in facts.items():
         if key.startswith("first_") and key.endswith("_frame") and isinstance(frame, int):
-            starts.setdefault(KINDS.get(key[len("first_") : -len("_frame")], ""), frame)
+            starts.setdefault(PHASE_KINDS.get(key[len("first_") : -len("_frame")], ""), frame)
     return starts
 
 
@@ -66,7 +68,7 @@ def phases_from_series(series: Series, last: int) -> list[Phase]:
     """Stretches of equal phase; a sampled frame stands for those up to the next one."""
     frame = series["frame"].astype(int)
     if "phase" in series.columns:
-        names = [NAMES.get(int(phase), UNKNOWN) for phase in series["phase"]]
+        names = [PHASE_NAMES.get(int(phase), UNKNOWN_PHASE) for phase in series["phase"]]
     else:
         hidden = series["hidden"].astype(bool)
         names_in_view = np.where(np.cumsum(hidden) > 0, "returned", "visible")
@@ -93,7 +95,7 @@ def _phases_within_frames(entries: Iterable[Any], last: int) -> list[Phase]:
             name, first, final = entry
             first, final = max(int(first), 0), min(int(final), last)
             if first <= final:
-                phases.append([KINDS.get(str(name), "other"), str(name), first, final])
+                phases.append([PHASE_KINDS.get(str(name), "other"), str(name), first, final])
     return phases
 
 

@@ -1,6 +1,7 @@
 """Where the page finds the clips: beside their originals, copied into the report, or on the server that shows it.
 
 And film strips: pictures of a clip's frames, taken as they lie in the evidence cache; no frame is decoded for them.
+Beside them is the clock of a clip (frames, frame rate, size), and what else of its evidence a page reads.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from revisit.results.record_files import RecordLines
 from revisit.results.run import Run
 from revisit.web.templates import Context
 
-NAME = "made.json"
+MADE = "made.json"  # what the page was made from
 ROOMS = ("core", "evidence", "media", "report", "results", "web")  # whose code decides what a scene looks like
 
 
@@ -99,7 +99,7 @@ def _write_report_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str
     with atomic_write_path(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     if not copy_clips:
-        with atomic_write_path(folder / NAME) as temporary:
+        with atomic_write_path(folder / MADE) as temporary:
             record = {"basis": basis, "scenes": {key: vars(part) for key, part in parts.items()}}
             temporary.write_bytes(msgspec.json.encode(record))
     return folder / "index.html"
@@ -154,7 +154,7 @@ def _template_cache_if_writable() -> FileSystemBytecodeCache | None:
 
 def _take_intact_scene_parts(folder: Path, basis: str, there: Set[str]) -> dict[str, ScenePart]:
     """Scenes of an earlier page that are whole, by key; none where the page was made on another basis."""
-    path = folder / NAME
+    path = folder / MADE
     try:
         content = parse_json(path.read_bytes())
     except (OSError, ValueError):
