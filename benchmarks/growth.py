@@ -18,7 +18,7 @@ from typing import Any
 import processor_time
 from scale import OURS, make_clip
 
-from revisit.core.processes import cores
+from revisit.core.concurrency import cores
 
 SIZE = 480, 832
 CLIPS, FRAMES = 8, 33

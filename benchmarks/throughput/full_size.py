@@ -232,7 +232,7 @@ def image_reward(folder: Path) -> None:
     """ImageReward 1.0: ViT-L/16 and BERT-base."""
     from transformers import BlipTextConfig, BlipTextModel
 
-    from revisit.networks.aesthetic import Layers
+    from revisit.networks.aesthetic import ScoreHead
     from revisit.networks.image_reward import TEXT, VISION
 
     wide, depth, sizes = 1024, 24, {"patch_embed.proj": (1024, 3, 16, 16), "norm": (1024,)}
@@ -248,7 +248,7 @@ def image_reward(folder: Path) -> None:
         num_attention_heads=12, max_position_embeddings=512,
     )  # fmt: skip
     text = BlipTextModel(settings, add_pooling_layer=False).state_dict()
-    parts = {VISION: eye, TEXT: text, "mlp.": Layers(768).state_dict()}
+    parts = {VISION: eye, TEXT: text, "mlp.": ScoreHead(768).state_dict()}
     saved(folder, {start + name: value for start, part in parts.items() for name, value in part.items()})
 
 
@@ -348,9 +348,9 @@ def _vgg19() -> nn.Module:
 
 
 def _aesthetic() -> nn.Module:
-    from revisit.networks.aesthetic import Layers
+    from revisit.networks.aesthetic import ScoreHead
 
-    return Layers(768)
+    return ScoreHead(768)
 
 
 CHECKPOINTS: dict[str, Callable[[Path], None]] = {

@@ -700,7 +700,7 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
 TIGHT = """
 import resource, sys, threading
 from pathlib import Path
-from revisit.core.processes import start_thread as started
+from revisit.core.concurrency import start_thread as started
 from revisit.media import open_clip
 from revisit.core import Clip
 

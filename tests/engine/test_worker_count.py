@@ -7,7 +7,7 @@ import os
 import pytest
 
 from revisit.core import UsageError
-from revisit.core.processes import cores
+from revisit.core.concurrency import cores
 from revisit.engine import worker_count
 from revisit.engine.worker_count import MOST_WORKERS, observing_workers, require_worker_count, scoring_workers
 

@@ -244,7 +244,7 @@ def test_a_hostile_archive_runs_nothing(name: str, tmp_path: Path, monkeypatch: 
 
 
 def test_both_predictors_are_linear(folder: Path) -> None:
-    layers = drawn(shapes_of(aesthetic.Layers(768)))
+    layers = drawn(shapes_of(aesthetic.ScoreHead(768)))
     assert sorted({name.split(".")[1] for name in layers}) == ["0", "2", "4", "6", "7"]
     torch.save(layers, folder / "mlp.pth")
     torch.save(drawn({"weight": (1, 768), "bias": (1,)}), folder / "linear.pth")
@@ -293,7 +293,7 @@ def test_aesthetic_observers(folder: Path) -> None:
     from revisit.suites.memobench.observers import quality
 
     small_vit(folder, "clip-vit-l-14-openai")
-    torch.save(drawn(shapes_of(aesthetic.Layers(768))), folder / "laion-aesthetic-v2.pth")
+    torch.save(drawn(shapes_of(aesthetic.ScoreHead(768))), folder / "laion-aesthetic-v2.pth")
     torch.save(drawn({"weight": (1, 768), "bias": (1,)}), folder / "laion-aesthetic-v1.pth")
     assert rows_are_independent(quality.aesthetic.fn, pictures(2, 96, 160)).maker == "laion-aesthetic-v2"
     assert rows_are_independent(aesthetic_quality_as_mind.fn, pictures(2, 96, 160)).net == "laion-aesthetic-v1"
@@ -335,7 +335,7 @@ def text_shapes(words: int, length: int, width: int, hidden: int, depth: int, im
 
 def small_reward() -> dict[str, Any]:
     words = text_shapes(300, 40, 64, 96, 2, 128)
-    layers = shapes_of(aesthetic.Layers(64), lambda name: f"mlp.{name}")
+    layers = shapes_of(aesthetic.ScoreHead(64), lambda name: f"mlp.{name}")
     return drawn({**eye_shapes(128, 2, 17, 16), **words, **layers})
 
 

@@ -1,4 +1,7 @@
-"""`revisit eval` and `plan`: score a dataset or a folder of videos, or say what that takes and decode nothing."""
+"""`revisit eval` and `plan`: score a dataset or a folder of videos, or say what that takes and decode nothing.
+
+`run_evaluation` is what the suites' own commands evaluate with: progress, report and summary on a terminal.
+"""
 
 from __future__ import annotations
 

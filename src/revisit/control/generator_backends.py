@@ -36,7 +36,7 @@ from revisit.control.jobs import JobRequest
 from revisit.control.metering import Cost, Meter
 from revisit.control.requested_path import intrinsics
 from revisit.core import Clip, RevisitError, UsageError
-from revisit.core.processes import kill_process_group, put_lines_in_queue, start_thread
+from revisit.core.concurrency import kill_process_group, put_lines_in_queue, start_thread
 from revisit.core.text import parse_json_or_none
 from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.media import encode_mp4, open_clip

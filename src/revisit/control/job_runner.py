@@ -31,7 +31,7 @@ from revisit.control.jobs import Job, file_name_for_id, require_distinct_jobs
 from revisit.control.payloads import FAMILIES
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError, digest
-from revisit.core.processes import results_of_threads
+from revisit.core.concurrency import results_of_threads
 from revisit.core.text import join_names, parse_json
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import make_trajectory

@@ -36,9 +36,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, Frame, Observer, UsageError
+from revisit.core.concurrency import start_thread
 from revisit.core.evidence import allow_rows_of_several_clips
 from revisit.core.observer import concatenate_evidence, single_threaded_libraries, start_observer
-from revisit.core.processes import start_thread
 from revisit.engine.inference_client import Address
 from revisit.engine.inference_queues import (
     MOST,

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from revisit._version import __version__
 from revisit.core import Case, MissingPrerequisite, Record, UsageError
-from revisit.core.processes import cores
+from revisit.core.concurrency import cores
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.costs import load_costs, merge_into_saved_costs
 from revisit.engine.dependencies import observed_ids_needed_by

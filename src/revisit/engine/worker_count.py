@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from revisit.core import UsageError
-from revisit.core.processes import cores
+from revisit.core.concurrency import cores
 
 MOST_WORKERS = 16  # by default
 CORES_OF_HOST = 2  # that a host of networks keeps busy

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.processes import signal_name, start_thread
+from revisit.core.concurrency import signal_name, start_thread
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.inference_client import Address, HostConnection, runs_at_host
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of

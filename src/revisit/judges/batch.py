@@ -21,7 +21,7 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from revisit.core.processes import start_thread
+from revisit.core.concurrency import start_thread
 from revisit.judges.budget import Budget, estimate_call_usage
 from revisit.judges.probability import is_first_yes_or_no
 from revisit.judges.protocol import Frames, Judge, JudgeAnswer, NoReply, Refused, Reply, Stopped, Usage

@@ -25,7 +25,7 @@ import numpy as np
 
 from revisit.core import Clip, ClipInfo, Frame, MediaError, UsageError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
-from revisit.core.processes import require_room_for_thread
+from revisit.core.concurrency import require_room_for_thread
 from revisit.media.array_clip import is_npy_or_zip_file, read_array_clip
 from revisit.media.container import ANIMATION, detect_demuxer
 from revisit.media.decoder_process import DecoderProcess

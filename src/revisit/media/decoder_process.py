@@ -34,7 +34,7 @@ import msgspec
 import numpy as np
 
 from revisit.core import MediaError, MissingPrerequisite, UsageError
-from revisit.core.processes import signal_name
+from revisit.core.concurrency import signal_name
 from revisit.media.colour import Plane, pixel_layout_of_format, rgb_of
 from revisit.media.container import ANIMATION
 from revisit.media.error_names import printable_line

@@ -23,7 +23,7 @@ import numpy as np
 
 from revisit.core import Clip, digest
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
-from revisit.core.processes import cores
+from revisit.core.concurrency import cores
 from revisit.media.array_clip import is_npy_or_zip_file
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.files import atomic_write_path, open_regular_file

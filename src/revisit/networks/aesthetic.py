@@ -30,7 +30,7 @@ PLACES = (0, 2, 4, 6, 7)  # of the linear layers in the checkpoint; dropouts lie
 LINEAR = {"weight", "bias"}
 
 
-class AestheticHead(nn.Module):
+class ScoreHead(nn.Module):
     """Five linear layers without activations between them."""
 
     def __init__(self, width: int) -> None:
@@ -46,7 +46,7 @@ class AestheticHead(nn.Module):
 def load_aesthetic_head(path: Path, width: int = 768) -> nn.Module:
     """The predictor of a checkpoint, whichever of the two it is, for embeddings of this width."""
     tensors = weights.tensors(path)
-    net: nn.Module = nn.Linear(width, 1) if tensors.keys() == LINEAR else AestheticHead(width)
+    net: nn.Module = nn.Linear(width, 1) if tensors.keys() == LINEAR else ScoreHead(width)
     return load_tensors_strictly(net, tensors, path)
 
 

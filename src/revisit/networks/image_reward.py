@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import hub
-from revisit.networks.aesthetic import Layers
+from revisit.networks.aesthetic import ScoreHead
 from revisit.networks.loading import load_tensors_strictly
 from revisit.networks.preprocessing import preprocess_for_clip
 from revisit.networks.tokenizing import import_tokenizer_library, load_plain_tokenizer
@@ -50,7 +50,7 @@ class ImageReward(nn.Module):
 
     def __init__(self, vision: Any, text: Any) -> None:
         super().__init__()
-        self.vision, self.text, self.mlp = vision, text, Layers(text.config.hidden_size)
+        self.vision, self.text, self.mlp = vision, text, ScoreHead(text.config.hidden_size)
 
     def forward(self, pictures: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
         """(B,) for levels (B, 3, H, W) from 0 to 255, tokens (B, 35), and which of these are words."""

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
-from revisit.core.processes import kill_process_group, put_lines_in_queue, start_thread
+from revisit.core.concurrency import kill_process_group, put_lines_in_queue, start_thread
 from revisit.core.text import parse_json_or_none, read_package_yaml
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import array_shapes_in_npz, encode_mp4, load_npz, open_clip

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.processes import results_of_threads
+from revisit.core.concurrency import results_of_threads
 from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
 from revisit.servers import images

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import Any, TypeVar
 
-from revisit.core.processes import cores
+from revisit.core.concurrency import cores
 
 StepCallback = Callable[[str], None]
 Progress = Callable[[int, int, str], None]  # (steps done, steps in all, what was done)

@@ -1,4 +1,4 @@
-"""Processes: the cores they may use, and the end of those that lead a session of their own. Threads that have room.
+"""Threads that have room, processes that are ended with all that they started, and the cores that both may use.
 
 Where memory is limited from outside (`ulimit -v`), a thread may get its stack and nothing else. It then dies before its
 first line, and Python's `Thread.start`, which waits for that line, waits for ever.
