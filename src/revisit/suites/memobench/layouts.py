@@ -108,7 +108,8 @@ def _file_stem_or_folder_name(entry: Path) -> str:
 
 def _visible_entries(folder: Path) -> Iterator[Path]:
     """What lies in a folder and is not hidden; nothing where there is no such folder."""
-    return (entry for entry in (folder.iterdir() if folder.is_dir() else ()) if not entry.name.startswith("."))
+    if folder.is_dir():
+        yield from (entry for entry in folder.iterdir() if not entry.name.startswith("."))
 
 
 def count_frames(clip: Clip) -> int | None:

@@ -40,10 +40,15 @@ class Order:
 
     def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
         """What it is called, and the film."""
-        world, half = self.world, frames // 2
-        sides, each = world.away_and_back, max((frames - 1) // (self.script.count(",") + 1), 2)
-        words = ("RL", "right_then_left", "D", "A") if world.turn == "right" else ("LR", "left_then_right", "A", "D")
-        name = self.name.format(**sides, **dict(zip(("camera", "action", "out", "in"), words, strict=True)))
+        world = self.world
+        sides = world.away_and_back
+        if world.turn == "right":
+            words = {"camera": "RL", "action": "right_then_left", "out": "D", "in": "A"}
+        else:
+            words = {"camera": "LR", "action": "left_then_right", "out": "A", "in": "D"}
+        half = frames // 2
+        each = max((frames - 1) // (self.script.count(",") + 1), 2)
+        name = self.name.format(**sides, **words)
         script = self.script.format(**sides, half=half, rest=frames - 1 - half, each=each)
         return name, play(world, script, self.event, size, frames=frames)
 
