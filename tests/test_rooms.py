@@ -235,17 +235,13 @@ def test_metrics_are_pure() -> None:
         assert not used & (HEAVY | {"os", "pathlib", "subprocess", "io", "random", "time"}), path
 
 
-def names_when_run(node: ast.AST) -> Iterator[str]:
-    """Modules and their members that a module imports anywhere, but for type checkers only."""
-    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for statement in getattr(node, part, ()):
-            if isinstance(statement, ast.If) and ast.unparse(statement.test).endswith("TYPE_CHECKING"):
-                continue
-            if isinstance(statement, ast.Import):
-                yield from (alias.name for alias in statement.names)
-            elif isinstance(statement, ast.ImportFrom) and statement.module:
-                yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
-            yield from names_when_run(statement)
+def names_with_members(statements: Iterable[ast.AST]) -> Iterator[str]:
+    """Modules and their members that statements import."""
+    for statement in statements:
+        if isinstance(statement, ast.Import):
+            yield from (alias.name for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom) and statement.module:
+            yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
 
 
 def module_name(path: Path) -> str:
@@ -254,12 +250,17 @@ def module_name(path: Path) -> str:
 
 @cache
 def imported_modules() -> dict[str, set[str]]:
-    """Module -> the modules of the package that it imports."""
+    """Module -> the modules of the package that it imports anywhere, also where only type checkers do.
+
+    Of a package's `__init__.py` what runs counts: for type checkers it lists what its members have.
+    """
     modules = {module_name(path): path for path in MODULES}
     graph: dict[str, set[str]] = {}
     for module, path in modules.items():
         graph[module] = set()
-        for name in names_when_run(tree_of(path)):
+        tree = tree_of(path)
+        statements = tree.body if path.name == "__init__.py" else within(tree)
+        for name in names_with_members(statements):
             while name and name not in modules:
                 name = name.rpartition(".")[0]
             graph[module] |= {name} - {"", module}

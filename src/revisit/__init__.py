@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from revisit.core.suites import *
     from revisit.measures import frame_lpips, frame_mse, frame_psnr, frame_ssim
     from revisit.monitor.checkpoint import Checkpoint
-    from revisit.monitor.loggers import lightning_callback
+    from revisit.monitor.lightning import lightning_callback
     from revisit.monitor.monitor import Monitor
     from revisit.results import Results
     from revisit.results.tables import standard_summary
@@ -43,7 +43,7 @@ _HOMES = {
     "revisit.core.suites": "metrics_of read_card",
     "revisit.measures": "frame_lpips frame_mse frame_psnr frame_ssim",
     "revisit.monitor.checkpoint": "Checkpoint",
-    "revisit.monitor.loggers": "lightning_callback",
+    "revisit.monitor.lightning": "lightning_callback",
     "revisit.monitor.monitor": "Monitor",
     "revisit.results": "Results",
     "revisit.results.tables": "standard_summary",

@@ -12,6 +12,8 @@ import numpy as np
 from revisit.core import METRICS, Case, Record
 from revisit.core.text import count_and_noun
 from revisit.evidence.frames import Thumbnails
+from revisit.monitor.loggers import LogEntry, MomentPicture, write_to_loggers
+from revisit.monitor.ranks import rank_and_count
 from revisit.monitor.scoring import Spent
 from revisit.results import Cell, Results
 from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth, ranking_score_id
@@ -24,25 +26,6 @@ PREFIX = "revisit/"
 GAP = 4  # pixels between the pictures of a moment
 TITLE = 14  # pixels above each for what it is
 RANGE = (0.0, 1.0)  # of memory
-
-
-@dataclass(frozen=True)
-class MomentPicture:
-    """A moment to look at: the first view, the worst frame, and the truth at that frame where there is one.
-
-    Attributes
-    ----------
-    name
-        Under which loggers keep it: `worst_1` is the worst.
-    rgb
-        Pixels (height, width, 3) of bytes.
-    caption
-        Clip, frame and score.
-    """
-
-    name: str
-    rgb: np.ndarray
-    caption: str
 
 
 @dataclass(frozen=True)
@@ -162,7 +145,7 @@ class Checkpoint:
         return [self._moment_picture(f"worst_{place}", record) for place, record in enumerate(chosen, 1)]
 
     def log(self, logger: Any, step: int) -> None:
-        """Write scalars, pictures and the report's address to a logger.
+        """Write scalars, pictures and the report's address to a logger; ranks other than 0 write nothing.
 
         Parameters
         ----------
@@ -176,9 +159,8 @@ class Checkpoint:
         --------
         >>> monitor.compute().log(wandb.run, step=1000)  # doctest: +SKIP
         """
-        from revisit.monitor.loggers import write_checkpoint_to_loggers
-
-        write_checkpoint_to_loggers(self, logger, step)
+        if rank_and_count()[0] == 0:
+            write_to_loggers(LogEntry(self.scalars(), self.pictures(), self.report), logger, step)
 
     def _moment_picture(self, name: str, record: Record) -> MomentPicture:
         case, film = record.case, self.shown[record.case.id]

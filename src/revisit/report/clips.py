@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,12 @@ from revisit.report.drawings import (
     read_drawable_series,
     thin_series,
 )
+from revisit.report.run_content import RunContent
 from revisit.report.videos import GONE, Clock, FilmStrip, load_clip_clock, read_file_clock
 from revisit.results.ceilings import explain_held_score
 from revisit.results.display import number_text, reason_title, round_for_page
 from revisit.results.file_types import Details
 from revisit.web.templates import Context
-
-if TYPE_CHECKING:
-    from revisit.report.pages import RunPages
 
 # gate -> its short name, and the title and top of its series
 GATE_NAMES = read_package_yaml("revisit.report", "gates.yaml")
@@ -40,31 +38,29 @@ FACTS = ("id", "model", "sample", "subset", "condition", "seed", "prompt")
 class ClipEntry:
     """One clip being described."""
 
-    def __init__(self, pages: RunPages, case: Case, evidence: Mapping[str, str]) -> None:
-        self.pages, self.case, self.evidence = pages, case, evidence
-        self.records, self.held = pages.results.of(case), pages.held_results.of(case)
+    def __init__(self, run: RunContent, case: Case, evidence: Mapping[str, str]) -> None:
+        self.run, self.case, self.evidence = run, case, evidence
+        self.records, self.held = run.results.of(case), run.held_results.of(case)
         self.anchor = digest(case.id, 10)
 
     @cached_property
     def film(self) -> FilmStrip | None:
-        return self.pages.film_strip_of(self.case.clip)
+        return self.run.film_strip_of(self.case.clip)
 
     @cached_property
     def reference_film(self) -> FilmStrip | None:
-        return self.pages.film_strip_of(self.case.reference) if self.case.reference else None
+        return self.run.film_strip_of(self.case.reference) if self.case.reference else None
 
     @cached_property
     def clock(self) -> Clock | None:
-        return load_clip_clock(self.evidence, self.pages.cache)
+        return load_clip_clock(self.evidence, self.run.cache)
 
     @cached_property
     def drawable_series(self) -> dict[str, Series]:
-        return {
-            question: s for question in (*self.pages.gates, *self.pages.cards) if (s := self._read_series(question))
-        }
+        return {question: s for question in (*self.run.gates, *self.run.cards) if (s := self._read_series(question))}
 
     def _read_series(self, question: str) -> Series | None:
-        return read_drawable_series(self.pages.results, self.case, question)
+        return read_drawable_series(self.run.results, self.case, question)
 
     @cached_property
     def first_failure_sentence(self) -> str | None:
@@ -72,19 +68,19 @@ class ClipEntry:
 
     def list_row(self) -> Context:
         """What the list of clips shows and searches."""
-        diagnosis = self.pages.diagnoses.get(self.case.id)
+        diagnosis = self.run.diagnoses.get(self.case.id)
         return {
             "anchor": self.anchor,
             **{name: getattr(self.case, name) for name in FACTS},
             "target": self.case.target.name if self.case.target else self.case.target_name,
-            "film": _write_strip_pictures(self.film, self.pages),
+            "film": _write_strip_pictures(self.film, self.run),
             "last": self._last_frame_number(),
             "phases": [
                 [kind, first, last] for lane in self._phase_lanes()[-1:] for kind, _, first, last in lane["phases"]
             ],
-            "found": [finding and finding["label"] for finding in map(self._finding_content, self.pages.gates)],
+            "found": [finding and finding["label"] for finding in map(self._finding_content, self.run.gates)],
             "words": diagnosis["words"] if diagnosis else None,
-            "scores": [self._held_score(question) for question in self.pages.cards],
+            "scores": [self._held_score(question) for question in self.run.cards],
             "failure": self.first_failure_sentence,
         }
 
@@ -95,21 +91,21 @@ class ClipEntry:
             **{name: getattr(self.case, name) for name in FACTS},
             "camera": self.case.camera,
             "target": {"name": target.name, "box": target.box} if target else None,
-            "film": _write_strip_pictures(self.film, self.pages),
-            "video": self.pages.videos.video_address(self.case.clip),
+            "film": _write_strip_pictures(self.film, self.run),
+            "video": self.run.videos.video_address(self.case.clip),
             "anchor": self.anchor,
             "truth": False,
             "clock": self.clock,
             "last": self._last_frame_number(),
             "film_note": None if self.film or self.first_failure_sentence else GONE,
-            "findings": [self._finding_content(question) for question in self.pages.gates],
+            "findings": [self._finding_content(question) for question in self.run.gates],
             "diagnosis": self._diagnosis_content(),
             "lanes": self._phase_lanes(),
             "series": [self._line_plot_content(question, series) for question, series in self.drawable_series.items()],
             "hurt": self._worst_pairs_of_memory_metrics(),
-            "scores": [self._score_value_and_text(question) for question in self.pages.cards],
-            "overlays": observer_overlays(self.evidence, self.pages.cache),
-            "judged": judge_overlays(self.evidence, self.pages.cache, self.pages.videos),
+            "scores": [self._score_value_and_text(question) for question in self.run.cards],
+            "overlays": observer_overlays(self.evidence, self.run.cache),
+            "judged": judge_overlays(self.evidence, self.run.cache, self.run.videos),
             "failure": self.first_failure_sentence,
         }
 
@@ -119,7 +115,7 @@ class ClipEntry:
         other = None
         if series is not None and frame in (frames := series["frame"].astype(int).tolist()):
             other = _paired_frame(series, frames.index(frame))
-        paired = metric in self.pages.cards and self.pages.cards[metric]["against_reference"]
+        paired = metric in self.run.cards and self.run.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
         if self.reference_film is not None and (other is None or paired):
             true_frame = self.reference_film.frame_at_share(at / max(self._last_frame_number(), 1))
@@ -132,7 +128,7 @@ class ClipEntry:
         if self.clock:
             return int(self.clock["frames"]) - 1
         last_frames = [int(series["frame"].max()) for series in self.drawable_series.values()]
-        for gate in self.pages.gates:
+        for gate in self.run.gates:
             facts = self._facts_of_question(gate)
             last_frames += first_frame_of_each_kind(facts).values()
             listed = phases_of_gate({"phases": facts.get("phases", [])}, None, FAR)
@@ -160,7 +156,7 @@ class ClipEntry:
 
     def _diagnosis_content(self) -> Context | None:
         """What the clip is found to show, in words, with a sentence for each finding; None where nobody asked."""
-        diagnosis = self.pages.diagnoses.get(self.case.id)
+        diagnosis = self.run.diagnoses.get(self.case.id)
         if diagnosis is None:
             return None
         return {
@@ -182,7 +178,7 @@ class ClipEntry:
                 short_gate_name(gate, title),
                 phases_of_gate(self._facts_of_question(gate), self._read_series(gate), self._last_frame_number()),
             )
-            for gate, title in self.pages.gates.items()
+            for gate, title in self.run.gates.items()
         ]
         for name, phases in phases_by_name:
             equal_lane = next((lane for lane in lanes if lane["phases"] == phases), None)
@@ -195,7 +191,7 @@ class ClipEntry:
     def _worst_pairs_of_memory_metrics(self) -> list[Context]:
         """The unit of each memory metric that cost it most, worst first, each pair of frames once."""
         worst: dict[tuple[int, int | None], tuple[float, Context]] = {}  # loss, and what is shown
-        for metric, card in self.pages.cards.items():
+        for metric, card in self.run.cards.items():
             series = self.drawable_series.get(metric)
             if card["group"] != "Memory" or card["higher_is_better"] is None or series is None:
                 continue
@@ -232,13 +228,13 @@ class ClipEntry:
         if film is None:
             return {"frame": frame, "shown": None, "src": None}
         nearest = film.nearest_pictured_frame(frame)
-        film.write_pictures([nearest], self.pages.videos)
+        film.write_pictures([nearest], self.run.videos)
         return {"frame": frame, "shown": nearest, "src": film.picture_address(nearest)}
 
     def _line_plot_content(self, question: str, series: Series) -> Context:
         """A series with its title; those of gates and of memory come first on the page."""
-        if question in self.pages.cards:
-            card = self.pages.cards[question]
+        if question in self.run.cards:
+            card = self.run.cards[question]
             low, high = card["range"]
             # A range such as 0-99 dB is mostly empty: only what ends at 1 is drawn on all of its range.
             limits = (low, high if card["bounded"] else None)
@@ -246,7 +242,7 @@ class ClipEntry:
             line = thin_series(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
             return {"id": question, "title": card["title"], "main": main, **line}
         facts = GATE_NAMES.get(question, {})
-        title, high = facts.get("series", self.pages.gates[question]), facts.get("top")
+        title, high = facts.get("series", self.run.gates[question]), facts.get("top")
         return {"id": question, "title": title, "main": True, **thin_series(series, (0.0, high), None, POINTS)}
 
     def _held_score(self, metric: str) -> float | None:
@@ -274,9 +270,9 @@ class ClipEntry:
 class Truth(ClipEntry):
     """The reference of a clip, where nobody scored it as a clip of its own: its video, pictures and given phases."""
 
-    def __init__(self, pages: RunPages, case: Case) -> None:
+    def __init__(self, run: RunContent, case: Case) -> None:
         assert case.reference is not None
-        super().__init__(pages, replace(case, id="", clip=case.reference, reference=None, seed=0), {})
+        super().__init__(run, replace(case, id="", clip=case.reference, reference=None, seed=0), {})
         self.anchor = "truth"
 
     @cached_property
@@ -298,12 +294,12 @@ def finding_text(record: Record) -> str:
     return record.label or (reason_title(record.reason.kind) if record.reason else "")
 
 
-def _write_strip_pictures(film: FilmStrip | None, pages: RunPages) -> Context | None:
+def _write_strip_pictures(film: FilmStrip | None, run: RunContent) -> Context | None:
     """A dozen pictures: where they lie, and of which frames."""
     if film is None:
         return None
     frames = film.evenly_spread_frames()
-    film.write_pictures(frames, pages.videos)
+    film.write_pictures(frames, run.videos)
     size = {"width": int(film.pictures.width), "height": int(film.pictures.height)}
     return {**size, "name": film.name, "frames": frames}
 

@@ -22,18 +22,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
+from revisit.results.clip_answers import ClipAnswers
 from revisit.results.display import number_text
 from revisit.results.funnel import RETURN_GATES, looks_away_and_returns
 from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.score_names import add_held_suffix, find_metric_of_score, strip_held_suffix
 
-if TYPE_CHECKING:
-    from revisit.results.clip_answers import ClipAnswers
-
-SomeAnswers = TypeVar("SomeAnswers", bound="ClipAnswers")
+SomeAnswers = TypeVar("SomeAnswers", bound=ClipAnswers)
 
 LOW = 0.5  # of the range: a truth below it is not recognised as the truth
 LESS_CHANGED = 0.05  # of the range, above the truth's own score: more than a steadier picture explains

@@ -1,4 +1,4 @@
-"""Cases and their answers: looked up, split into parts, and held to the truth. `Results` adds the numbers of tables."""
+"""Cases and their answers: looked up, and split into parts. `Results` adds the numbers of tables."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ from revisit.core import (
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, did_you_mean_question, join_names
-from revisit.results.ceilings import held_to_truth
 from revisit.results.metric_columns import Answers, Column, Columns
-from revisit.results.score_names import HELD, strip_held_suffix
+from revisit.results.score_names import strip_held_suffix
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -640,9 +639,7 @@ class ClipAnswers:
 
     def _results_and_name_for_question(self, question: str) -> tuple[Self, str]:
         """The results that have the answers of this name, and what they are called there."""
-        if not question.endswith(HELD) or question in self._source._is_gate_by_question:
-            return self._source, question
-        return held_to_truth(self._source), strip_held_suffix(question)
+        return self._source, question
 
     def _refuse_unknown_question(self, question: str) -> None:
         """Refuse a metric or gate that was not asked and that nobody knows.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from revisit.core import Case
+from revisit.results.clip_answers import ClipAnswers
 from revisit.results.file_types import Stage
 from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.score_names import find_metric_of_score
-
-if TYPE_CHECKING:
-    from revisit.results.clip_answers import ClipAnswers
 
 RETURNED, LEAVES = "left, returned", ("left, returned", "left, not returned")
 VIEW = (

@@ -28,18 +28,19 @@ from revisit.core.records import GATE_STATES
 from revisit.core.text import count_and_noun, join_names
 from revisit.media.text_files import csv_text
 from revisit.results import pairing
-from revisit.results.ceilings import metrics_changed_by_truth
+from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth
 from revisit.results.cells import Cell, make_score_cell, range_limits_of_metric
 from revisit.results.clip_answers import ClipAnswers
 from revisit.results.display import table_heading_of_score
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
 from revisit.results.record_files import FACTS_OF_CASE
-from revisit.results.score_names import add_held_suffix, find_metric_of_score, strip_held_suffix
+from revisit.results.score_names import HELD, add_held_suffix, find_metric_of_score, strip_held_suffix
 from revisit.stats.pairwise import Ranking
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+    from typing_extensions import Self
 
 
 COLUMNS: dict[str, Callable[[Record], object]] = {
@@ -148,6 +149,12 @@ class Results(ClipAnswers):
             True for yes or no metrics.
         """
         return strip_held_suffix(metric) in self.whole._contest._two_valued_metrics
+
+    def _results_and_name_for_question(self, question: str) -> tuple[Self, str]:
+        """`<metric>.held` is found among the scores held to the truth, unless the run itself has that name."""
+        if not question.endswith(HELD) or question in self._source._is_gate_by_question:
+            return self._source, question
+        return held_to_truth(self._source), strip_held_suffix(question)
 
     @cached_property
     def _two_valued_metrics(self) -> set[str]:
