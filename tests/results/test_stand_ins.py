@@ -164,7 +164,7 @@ def test_the_truth_is_no_ceiling_where_another_maker_measured_it(of_model: str, 
     results = assemble_results(plan, [model, truth], records)
     assert results.cell("memo_camera").mean == 100
     assert results.truth.cell("memo_camera").mean == (97.3 if counts else None)
-    summary, _ = summarise_results(results, SUITES["memobench"], plan)
+    summary = summarise_results(results, SUITES["memobench"], plan).content
     assert ("mean" in summary["truth"]["scores"]["memo_camera"]) == counts
     notes = [note for note in summary["notes"] if "the truth has no score of camera controllability" in note]
     assert len(notes) == (not counts)

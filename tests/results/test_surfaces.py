@@ -92,7 +92,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (path / "plan.json").write_text(json.dumps(plan))
     (path / "run.json").write_text(json.dumps(facts))
     (path / "records.jsonl").write_text("".join(json.dumps(record_to_line(record)) + "\n" for record in records))
-    summary, _ = summarise_results(Run(path).results, SUITES["folder"], plan)
+    summary = summarise_results(Run(path).results, SUITES["folder"], plan).content
     known = json.loads((path / "summary.json").read_text())
     (path / "summary.json").write_text(json.dumps({**known, **summary}))
     return Run(path)

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import revisit
+from revisit._version import __version__
 from revisit.audit.schema import Content
 from revisit.core import METRICS, OBSERVERS, SUITES, Suite, UsageError
 from revisit.core.text import read_package_yaml
@@ -229,7 +229,7 @@ def make_trial_table(
                     rows.append(_measure_row(suite_id, metric, kind, protocol, worlds))
     count = max(map(len, scores.values()))
     return {
-        "revisit": revisit.__version__, "worlds": count, "set": set, "size": list(size), "frames": frames, "rows": rows,
+        "revisit": __version__, "worlds": count, "set": set, "size": list(size), "frames": frames, "rows": rows,
     }  # fmt: skip
 
 

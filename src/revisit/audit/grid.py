@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import revisit
+from revisit._version import __version__
 from revisit.audit.schema import AuditOptions
 from revisit.core import UsageError
 from revisit.core.text import read_package_yaml
@@ -90,7 +90,7 @@ def render_grid(
     if unknown:
         raise UsageError(f"unknown failure {unknown[0]!r}; choose one of {', '.join([*FAILURES, *FLOORS])}")
     folder = Path(folder)
-    facts = {"grid": GRID, "revisit": revisit.__version__, "size": list(size), "away": away}
+    facts = {"grid": GRID, "revisit": __version__, "size": list(size), "away": away}
     _clear_outdated_films(folder, facts, options.fresh)
     cells = [(PERFECT, 0.0)]
     cells += [(kind, strength) for kind in kinds if kind in FAILURES and kind != PERFECT for strength in strengths]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import revisit
+from revisit._version import __version__
 from revisit.audit.analyse import analyse_grid_results, score_diagnoses
 from revisit.audit.benchmark_trials import round_to_four_digits
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
@@ -132,7 +132,7 @@ def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> Content:
     """What the records of a run on a grid say of its metrics."""
     results = run.results
     facts = {
-        "revisit": revisit.__version__,
+        "revisit": __version__,
         "set": plan.observers.id,
         "protocol": f"{plan.protocol}:{hash_of_metrics_and_gates(plan.as_json())}",
         "seeds": list(grid.scene_seeds),

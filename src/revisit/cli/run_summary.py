@@ -8,7 +8,8 @@ import shutil
 import sys
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,15 @@ FEW_MARK = "*"
 MEAN = "mean [95 %] (scored/all)"
 
 
+@dataclass
+class _Printout:
+    """A summary that is being printed: what it says, whether all of it is wanted, and the folder of the run."""
+
+    content: Mapping[str, Any]
+    show_all: bool
+    folder: Path | None
+
+
 def print_run_summary(content: Mapping[str, Any], show_all: bool = False, folder: Path | None = None) -> None:
     """Print what a run found: the verdict and its few columns; with `all`, every metric, part and reason.
 
@@ -39,31 +49,15 @@ def print_run_summary(content: Mapping[str, Any], show_all: bool = False, folder
         print_to_stderr(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
     if _all_clips_failed(content) and not show_all:
         typer.echo("no clip could be scored")
-        _print_rejected_and_failed(content)
-        return
+        sections: Sequence[Callable[[_Printout], None]] = (_print_rejected_and_failed,)
+    else:
+        sections = SECTIONS
     ranking = content.get("verdict")
     # Where no question could be asked, what there is says why.
     show_all = show_all or not ranking or not any(answer["metric"] for answer in ranking["answers"])
-    if ranking:
-        print_verdict(ranking, content, folder)
-    for extra in content.get("headline", []):
-        print_suite_table(extra)
-    if show_all:
-        _print_all_scores(content)
-    print_to_stderr(*content.get("sentences", []))
-    if show_all:
-        print_tables_of_parts(content.get("parts", {}), content["metrics"])
-        for extra in content.get("tables", []):
-            print_suite_table(extra)
-    print_diagnoses(content.get("diagnosis") or {})
-    if show_all:
-        _print_unscored_reasons(content)
-    remarks = [f"note: {remark}" for remark in content.get("notes", [])]
-    print_first_lines_to_stderr(remarks, 5, "more notes; see summary.json")
-    _print_rejected_and_failed(content)
-    if not show_all:
-        unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
-        print_to_stderr(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
+    printout = _Printout(content, show_all, folder)
+    for print_section in sections:
+        print_section(printout)
 
 
 def _all_clips_failed(content: Mapping[str, Any]) -> bool:
@@ -73,8 +67,9 @@ def _all_clips_failed(content: Mapping[str, Any]) -> bool:
     return any(there) and all(cell.get("failed", 0) == n for cell, n in zip(cells, there, strict=True))
 
 
-def _print_rejected_and_failed(content: Mapping[str, Any]) -> None:
+def _print_rejected_and_failed(printout: _Printout) -> None:
     """Print why entries were refused and what failed, a line per reason."""
+    content = printout.content
     for entry in content["rejected"][:10]:
         word = "missing" if entry.get("missing") else "rejected"
         print_to_stderr(f"{word}: {clip_title(entry['id'])}: {entry['reason']}")
@@ -117,6 +112,11 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any], folder
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
     if answers or counts:
         _print_score_table(*_verdict_table(answers, content, counts))
+
+
+def _print_verdict_of_run(printout: _Printout) -> None:
+    if ranking := printout.content.get("verdict"):
+        print_verdict(ranking, printout.content, printout.folder)
 
 
 def _name_run_in_commands(text: str, folder: Path | None) -> str:
@@ -220,8 +220,21 @@ def _split_models_into_tables(models: Mapping[str, Any]) -> Iterator[dict[str, A
         yield {name: models[name] for name in names[start : start + MODELS_PER_TABLE]}
 
 
-def _print_all_scores(content: Mapping[str, Any]) -> None:
+def _print_headline_tables(printout: _Printout) -> None:
+    """Print the tables that a suite puts first."""
+    for extra in printout.content.get("headline", []):
+        print_suite_table(extra)
+
+
+def _print_sentences(printout: _Printout) -> None:
+    print_to_stderr(*printout.content.get("sentences", []))
+
+
+def _print_all_scores(printout: _Printout) -> None:
     """Print all metrics down, models across, each mean with its interval, n and coverage; the truth comes last."""
+    content = printout.content
+    if not printout.show_all:
+        return
     truth, tables = content.get("truth"), list(_split_models_into_tables(content["models"]))
     for models in tables:
         testable = _testable_clip_texts(models)
@@ -242,8 +255,11 @@ def _truth_heading(truth: Mapping[str, Any]) -> str:
     return f"{truth.get('name', 'truth')} (ceiling)"
 
 
-def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
+def _print_unscored_reasons(printout: _Printout) -> None:
     """Print how many clips each kind of reason left unscored, metric by metric, and what was not asked at all."""
+    content = printout.content
+    if not printout.show_all:
+        return
     clips_by_kind: dict[str, Counter[str]] = defaultdict(Counter)
     for entry in content["models"].values():
         for id, score in entry.get("scores", {}).items():
@@ -272,6 +288,14 @@ def print_tables_of_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any])
             _print_score_table([name, *models], _metric_score_rows(columns, models))
 
 
+def _print_tables_of_parts_and_suite(printout: _Printout) -> None:
+    content = printout.content
+    if printout.show_all:
+        print_tables_of_parts(content.get("parts", {}), content["metrics"])
+        for extra in content.get("tables", []):
+            print_suite_table(extra)
+
+
 def _metric_score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:
     """A row per metric, as measured, and below it one held to the truth, where these are other numbers."""
     rows = []
@@ -285,13 +309,41 @@ def _metric_score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -
     return rows
 
 
-def print_diagnoses(content: Mapping[str, Any]) -> None:
+def _print_diagnoses(printout: _Printout) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
-    for model, entry in content.get("models", {}).items():
+    for model, entry in (printout.content.get("diagnosis") or {}).get("models", {}).items():
         clips = count_and_noun(entry["clips"] + entry["unreadable"], "clip")
         findings = ", ".join(f"{title} {n}" for title, n in entry["findings"].items())
         text = entry.get("sentence") or findings or "see diagnosis.json"  # runs of earlier versions have no sentence
         print_to_stderr(f"diagnosis of {model} ({clips}): {text}")
+
+
+def _print_remarks(printout: _Printout) -> None:
+    """Print notes on how the source was read and what the numbers rest on."""
+    remarks = [f"note: {remark}" for remark in printout.content.get("notes", [])]
+    print_first_lines_to_stderr(remarks, 5, "more notes; see summary.json")
+
+
+def _print_what_all_shows(printout: _Printout) -> None:
+    """Print what `--all` would add."""
+    content = printout.content
+    if not printout.show_all:
+        unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
+        print_to_stderr(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
+
+
+SECTIONS = (
+    _print_verdict_of_run,
+    _print_headline_tables,
+    _print_all_scores,
+    _print_sentences,
+    _print_tables_of_parts_and_suite,
+    _print_diagnoses,
+    _print_unscored_reasons,
+    _print_remarks,
+    _print_rejected_and_failed,
+    _print_what_all_shows,
+)
 
 
 def print_file_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:

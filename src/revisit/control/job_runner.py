@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-import revisit
+from revisit._version import __version__
 from revisit.control.delivery import Delivery, make_delivery
 from revisit.control.generator_backends import Ended, GeneratorBackend
 from revisit.control.generators import Generator
@@ -230,7 +230,7 @@ def provenance_record(
             "policy": job.policy,
             "enters_memory_tables": job.policy != "full_target",
         },
-        "versions": {"revisit": revisit.__version__},
+        "versions": {"revisit": __version__},
     }
     if job.suite:
         record["inputs"] |= {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,47 +24,89 @@ from revisit.results.verdict import make_verdict
 from revisit.weights import lock
 
 
+@dataclass
+class RunSummary:
+    """What summary.json and diagnosis.json say of a run, made part by part."""
+
+    results: Results
+    suite: Suite
+    plan: PlanFile
+    content: dict[str, Any] = field(default_factory=dict)
+    diagnoses: Details = field(default_factory=dict)  # of all clips
+
+
 def write_result_files(resumed: ResumedRun) -> Results:
     """The results; summary.json has the suite's own tables, no times and no paths: equal work gives equal bytes."""
     out, suite = resumed.folder, resumed.plan.suite
     results = load_results(out, resumed.whole, resumed.plan.cases, resumed.lines)
-    summary, diagnoses = summarise_results(results, suite, resumed.whole)
-    if diagnoses:
-        write_json_rows(out / "diagnosis.json", diagnoses)
+    summary = summarise_results(results, suite, resumed.whole)
+    if summary.diagnoses:
+        write_json_rows(out / "diagnosis.json", summary.diagnoses)
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
-    write_json(out / "summary.json", {**_run_details(resumed.whole), **summary})
+    write_json(out / "summary.json", {**_run_details(resumed.whole), **summary.content})
     _remove_stale_exports(out, suite.exports, _write_exported_files(resumed, results))
     return results
 
 
-def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The suite's own tables with diagnosis and verdict, and the diagnoses of all clips."""
-    summary = suite.summarise(results)
-    diagnoses = summarise_diagnoses(results)
-    if diagnoses:
-        words = {case: diagnosis["words"] for case, diagnosis in diagnoses["cases"].items()}
-        summary["diagnosis"] = {"fitted": diagnoses["fitted"], "models": diagnoses["models"], "cases": words}
-        if taxonomy := suite.card.get("taxonomy"):
-            groups = {case.id: (case.model, case.subset) for case in results.cases}
-            summary["tables"] = [*summary.get("tables", ()), taxonomy_table(diagnoses, taxonomy, groups)]
+def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> RunSummary:
+    """The suite's own tables with diagnosis, distances, drift and verdict, and the diagnoses of all clips."""
+    summary = RunSummary(results, suite, plan)
+    for add_part in PARTS:
+        add_part(summary)
+    return summary
+
+
+def _add_tables_of_suite(summary: RunSummary) -> None:
+    summary.content |= summary.suite.summarise(summary.results)
+
+
+def _add_diagnoses(summary: RunSummary) -> None:
+    diagnoses, content = summarise_diagnoses(summary.results), summary.content
+    if not diagnoses:
+        return
+    summary.diagnoses = dict(diagnoses)
+    words = {case: diagnosis["words"] for case, diagnosis in diagnoses["cases"].items()}
+    content["diagnosis"] = {"fitted": diagnoses["fitted"], "models": diagnoses["models"], "cases": words}
+    if taxonomy := summary.suite.card.get("taxonomy"):
+        groups = {case.id: (case.model, case.subset) for case in summary.results.cases}
+        content["tables"] = [*content.get("tables", ()), taxonomy_table(diagnoses, taxonomy, groups)]
+
+
+def _add_notes(summary: RunSummary) -> None:
+    """Whose truth was measured otherwise, what stands in for published measures, and how the source was read."""
+    results, suite = summary.results, summary.suite
     notes = [*stand_ins.truth_of_other_makers_sentences(results)]
     if suite.export is not None and (others := stand_ins.list_stand_ins(results)):
         notes.append(stand_ins.stand_ins_sentence(others, suite.title))
-    if notes := [*notes, *plan.get("remarks", ())]:
-        summary["notes"] = [*notes, *summary.get("notes", ())]
+    if notes := [*notes, *summary.plan.get("remarks", ())]:
+        summary.content["notes"] = [*notes, *summary.content.get("notes", ())]
+
+
+def _add_distances(summary: RunSummary) -> None:
     digests = {id: entry.files[0].sha256 for id, entry in lock.read_lock_entries().items()}  # of each network's weights
-    if distances := model_to_truth_distances(results, digests):
-        summary["distances"] = distances
-        summary["tables"] = [*summary.get("tables", ()), distance_table(distances)]
-        summary["sentences"] = [*summary.get("sentences", ()), *distance_sentences(distances)]
-    if curves := drift_curves(results):
-        summary["drift"] = curves
-        summary["tables"] = [*summary.get("tables", ()), *map(drift_table, curves)]
-    verdict = make_verdict(results, suite.card)
-    summary["look_away"] = None if verdict.look_away is None else verdict.look_away.as_json()
-    summary["verdict"] = verdict.as_json()
-    return summary, dict(diagnoses)
+    content, distances = summary.content, model_to_truth_distances(summary.results, digests)
+    if distances:
+        content["distances"] = distances
+        content["tables"] = [*content.get("tables", ()), distance_table(distances)]
+        content["sentences"] = [*content.get("sentences", ()), *distance_sentences(distances)]
+
+
+def _add_drift(summary: RunSummary) -> None:
+    content, curves = summary.content, drift_curves(summary.results)
+    if curves:
+        content["drift"] = curves
+        content["tables"] = [*content.get("tables", ()), *map(drift_table, curves)]
+
+
+def _add_verdict(summary: RunSummary) -> None:
+    verdict = make_verdict(summary.results, summary.suite.card)
+    summary.content["look_away"] = None if verdict.look_away is None else verdict.look_away.as_json()
+    summary.content["verdict"] = verdict.as_json()
+
+
+# In the order in which summary.json has them.
+PARTS = (_add_tables_of_suite, _add_diagnoses, _add_notes, _add_distances, _add_drift, _add_verdict)
 
 
 @dataclass(frozen=True)
@@ -83,8 +125,8 @@ def current_results(run: Run) -> CurrentResults:
         return CurrentResults(run.results, run.summary, run.diagnosis)
     plan, everything = run.plan, run.results
     results = everything.only(lambda entry: isinstance(entry, Rejected) or bool(everything.of(entry)))
-    summary, diagnoses = summarise_results(results, SUITES[plan["suite"]], plan)
-    return CurrentResults(results, {**_run_details(plan, facts), **summary}, diagnoses)
+    summary = summarise_results(results, SUITES[plan["suite"]], plan)
+    return CurrentResults(results, {**_run_details(plan, facts), **summary.content}, summary.diagnoses)
 
 
 def _write_exported_files(resumed: ResumedRun, results: Results) -> set[Path]:

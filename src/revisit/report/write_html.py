@@ -29,9 +29,7 @@ import msgspec
 from jinja2 import FileSystemBytecodeCache
 from markupsafe import Markup
 
-import revisit
 from revisit.core import Case, digest, import_registering_modules
-from revisit.core.text import parse_json
 from revisit.engine.leases import Claims
 from revisit.engine.run_summary import CurrentResults
 from revisit.media.files import atomic_write_path
@@ -156,8 +154,8 @@ def _take_intact_scene_parts(folder: Path, basis: str, there: Set[str]) -> dict[
     """Scenes of an earlier page that are whole, by key; none where the page was made on another basis."""
     path = folder / MADE
     try:
-        content = parse_json(path.read_bytes())
-    except (OSError, ValueError):
+        content = msgspec.json.decode(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return {}
     path.unlink()
     if content.get("basis") != basis:
@@ -232,7 +230,7 @@ def _page_code_digest() -> str:
     """A digest of the code that describes clips: a page of other code is made anew."""
     sha = hashlib.sha256()
     for room in ROOMS:
-        for file in sorted((Path(revisit.__file__).parent / room).rglob("*")):
+        for file in sorted((Path(__file__).parents[1] / room).rglob("*")):
             if file.is_file() and file.suffix != ".pyc":
                 sha.update(file.read_bytes())
     return sha.hexdigest()

@@ -229,7 +229,8 @@ def write_json(path: Path, content: Any) -> None:
 
 def write_json_rows(path: Path, content: Details) -> None:
     """The same for what has thousands of entries: one on each line, which is quick to write and to search."""
-    write_text_atomically(path, json_rows_text(content))
+    text = json_rows_text(content)
+    write_text_atomically(path, text)
 
 
 def json_rows_text(content: Details) -> str:

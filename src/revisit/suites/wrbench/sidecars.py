@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-import revisit
+from revisit._version import __version__
 from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
 from revisit.core import UsageError
 from revisit.core.text import parse_json, read_package_yaml
@@ -142,7 +142,7 @@ def write_sidecars(clip: Path, target: CameraTarget) -> None:
 def camera_sidecar_json(clip: Path, target: CameraTarget) -> dict[str, object]:
     """The content of `<video>.mp4.camera.json`."""
     poses, path = (str(sidecar_path(clip, name).resolve()) for name in ("target_c2w.npy", "camera_trajectory.json"))
-    basis = f"revisit {revisit.__version__} compiled the camera script"
+    basis = f"revisit {__version__} compiled the camera script"
     return {
         **FACTS["fixed"],
         **_control_facts(target),
