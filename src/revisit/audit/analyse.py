@@ -206,8 +206,10 @@ def _broken_claim_problems(audit: Content) -> Iterator[Content]:
         if cell["response"] == "unscored":
             why = next(map(reason_title, cell["unscored"]), "no reason given")
             text = f"claims to notice '{title}', but scored {cell['n']} of {cell['of']} such clips ({why})"
+            if not audit["perfect"]["n"]:
+                text = f"claims to notice '{title}', but scored no clip of perfect memory to compare with"
             yield {"problem": "claimed, not asked", "kind": kind, "sentence": text}
-        elif cell["auc"] is not None and cell["auc"] < RESPONDS:
+        elif cell["auc"] < RESPONDS:
             text = f"claims to notice '{title}', but at full strength its AUC is {cell['auc']:.2f}"
             yield {"problem": "claimed, not noticed", "kind": kind, "sentence": text}
         elif cell["response"] != "responds":
@@ -227,8 +229,8 @@ def _ceiling_and_floor_problems(metric: Metric, audit: Content) -> Iterator[Cont
     for kind, level in audit["floors"].items():
         if level["auc"] is not None and level["auc"] <= 0.5 and level["n"]:
             title = {**FLOORS, **FAILURES}[kind].title
-            words = {kind.replace("_", " "), title, *kind.split("_")[:1]}
-            admits = any(word in phrase for phrase in metric.blind_to for word in words)
+            names = (kind.replace("_", " "), title)
+            admits = any(name in phrase for phrase in metric.blind_to for name in names)
             admission = " (its card says that it is blind to this)" if admits else ""
             beats = "scores no worse than" if level["auc"] > 0.05 else "scores better than"
             text = f"{title}: {beats} perfect memory, AUC {level['auc']:.2f}{admission}"
@@ -240,17 +242,17 @@ def _ceiling_and_floor_problems(metric: Metric, audit: Content) -> Iterator[Cont
 
 
 def _metrics_responding_to_kind(kind: str, metrics: Mapping[str, Content]) -> Content:
-    """The metrics that respond to a kind in the order of its strength, the most separate first."""
-    cells = [(metric_id, metric["kinds"][kind]) for metric_id, metric in metrics.items()]
-    passing = [(metric_id, cell) for metric_id, cell in cells if cell["response"] == "responds"]
-    claimed = [metric_id for metric_id, cell in passing if cell["claimed"]]
-    ranked = sorted(cells, key=lambda item: (-(item[1]["auc"] or 0), -(item[1]["tau"] or -1), item[0]))
-    best = next(((metric_id, cell) for metric_id, cell in ranked if cell["response"] != "unscored"), None)
+    """The metrics that respond to a kind in the order of its strength, those that claim it first, and the nearest."""
+    cells = [{"metric": metric_id, **metric["kinds"][kind]} for metric_id, metric in metrics.items()]
+    asked = [cell for cell in cells if cell["response"] not in ("unscored", "no clips")]
+    passing = [cell for cell in asked if cell["response"] == "responds"]
+    claimed = [cell["metric"] for cell in passing if cell["claimed"]]
+    ranked = sorted(asked, key=lambda cell: (-cell["auc"], 2 if cell["tau"] is None else -cell["tau"], cell["metric"]))
     return {
         "passes": bool(passing),
-        "metrics": [*claimed, *(metric_id for metric_id, _ in passing if metric_id not in claimed)],
+        "metrics": [*claimed, *(cell["metric"] for cell in passing if not cell["claimed"])],
         "claimed": claimed,
-        "best": None if best is None else {"metric": best[0], "auc": best[1]["auc"], "tau": best[1]["tau"]},
+        "best": {name: ranked[0][name] for name in ("metric", "auc", "tau")} if ranked else None,
     }
 
 

@@ -112,7 +112,8 @@ def _problems_by_meaning(audit: Content) -> list[Context]:
     grouped: list[Context] = []
     for meaning, problems in problems_by_meaning(audit).items():
         entries = [(audit["metrics"][problem["metric"]]["title"], problem["sentence"]) for problem in problems]
-        grouped.append({"meaning": meaning, "entries": entries, "n": len({title for title, _ in entries})})
+        metrics = {problem["metric"] for problem in problems}  # whose titles need not differ
+        grouped.append({"meaning": meaning, "entries": entries, "n": len(metrics)})
     return grouped
 
 
