@@ -47,18 +47,22 @@ def audit_steadiness(source: Path, out: Path, options: AuditOptions = AuditOptio
         reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
         raise UsageError(f"{source} has no clip that can be read{reason}")
     run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.progress)
-    failed: dict[str, str] = {}
-    for record in run.results.failures:
-        failed.setdefault(record.case.id, record.sentence)
     content = {
         "set": plan.observers.id,
         "source": str(source),
         "verdicts": count_flips(run.results),
-        "unread": {entry.id: entry.reason for entry in plan.rejected},
-        "failed": failed,
+        **unread_and_failed(plan, run.results),
     }
     write_json(out / "steadiness.json", content)
     return content
+
+
+def unread_and_failed(plan: Plan, results: Results) -> dict[str, dict[str, str]]:
+    """What an audit could not use, by the id of a clip: why it could not be read, or what failed first."""
+    failed: dict[str, str] = {}
+    for record in results.failures:
+        failed.setdefault(record.case.id, record.sentence)
+    return {"unread": {entry.id: entry.reason for entry in plan.rejected}, "failed": failed}
 
 
 def plan_for_clips(
