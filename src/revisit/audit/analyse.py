@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -96,8 +95,8 @@ def _fault_and_strength(case: Case) -> tuple[str, float]:
 
 def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors: Sequence[str]) -> Content:
     """What one metric does on every kind of failure and every floor."""
-    claims = metric_claims(metric)
-    cells = {kind: _audit_failure_kind(metric, answers, kind, kind in claims.kinds) for kind in kinds}
+    claims = claimed_failures(metric)
+    cells = {kind: _audit_failure_kind(metric, answers, kind, kind in claims) for kind in kinds}
     grounds = {kind: _floor_level(metric, answers, kind) for kind in floors}
     if FROZEN in kinds:
         grounds[FROZEN] = _floor_level(metric, answers, FROZEN)
@@ -109,8 +108,8 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
         "version": metric.version,
         "higher_is_better": metric.higher_is_better,
         "memory": is_memory_metric(metric),
-        "claims": list(claims.kinds),
-        "untested_claims": list(claims.untested),
+        "claims": claims,
+        "untested_claims": [word for word, failures in failures_by_claim(metric).items() if not failures],
         "blind_to": list(metric.blind_to),
         "ceiling": _mean_with_interval(answers.get(("truth", 0.0), {})),
         "perfect": _mean_with_interval(answers.get(("perfect", 0.0), {})),
@@ -277,25 +276,19 @@ def _reason_never_scored(answers: Answers) -> str | None:
     return Counter(record.sentence for record in records).most_common(1)[0][0]
 
 
-@dataclass(frozen=True)
-class MetricClaims:
-    """Failures a metric says it notices, and its words that no failure of ours can test."""
-
-    kinds: tuple[str, ...]
-    untested: tuple[str, ...]
-
-
-def metric_claims(metric: Metric) -> MetricClaims:
-    """What the card of a metric promises."""
-    kinds: set[str] = set()
-    untested = []
+def failures_by_claim(metric: Metric) -> dict[str, Sequence[str]]:
+    """What the card of a metric promises to notice: each of its words with the failures that test it, if any does."""
+    failures = {}
     for word in metric.responds_to:
         called_so = [kind for kind, failure in FAILURES.items() if word in (kind, failure.title)]
-        failures = OWN_MEANING.get((metric.id, word)) or MEANS.get(word) or called_so
-        kinds.update(failures)
-        if not failures:
-            untested.append(word)
-    return MetricClaims(tuple(kind for kind in FAILURES if kind in kinds), tuple(untested))
+        failures[word] = OWN_MEANING.get((metric.id, word)) or MEANS.get(word) or called_so
+    return failures
+
+
+def claimed_failures(metric: Metric) -> list[str]:
+    """The failures that a metric says it notices."""
+    claimed = {kind for kinds in failures_by_claim(metric).values() for kind in kinds}
+    return [kind for kind in FAILURES if kind in claimed]
 
 
 def is_memory_metric(metric: Metric) -> bool:
@@ -308,7 +301,7 @@ def is_memory_metric(metric: Metric) -> bool:
     if metric.higher_is_better is None or metric.family in SIGNS:
         return False
     gated = bool(set(metric.gates) & RETURN_GATES) or metric.id.endswith("_returned")
-    return gated or bool(OF_MEMORY & set(metric_claims(metric).kinds))
+    return gated or not OF_MEMORY.isdisjoint(claimed_failures(metric))
 
 
 def score_kinds(kinds: Sequence[str], clips: Sequence[tuple[str, Collection[str]]]) -> Content:
