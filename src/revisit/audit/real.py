@@ -17,14 +17,12 @@ from revisit.audit.schema import AuditOptions, Content
 from revisit.audit.steadiness import (
     DIAGNOSIS,
     count_flips,
-    encode_crf18_clips,
-    plan_for_clips,
+    evaluate_clips,
     unread_and_failed,
     verdicts_by_question,
 )
 from revisit.core import Case, Clip, Target
 from revisit.core.grouping import group_items
-from revisit.engine.run import evaluate
 from revisit.results import Results
 from revisit.results.record_files import write_json
 from revisit.stats.intervals import wilson_interval
@@ -59,11 +57,7 @@ def audit_real_clips(
         )
         for clip in clips
     ]
-    encoded = out / "encoded" if with_flips else None
-    if encoded is not None:
-        encode_crf18_clips(cases, encoded, options)
-    plan = plan_for_clips(cases, folders[0], options.set, questions=options.metrics, encoded=encoded)
-    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.progress)
+    plan, run = evaluate_clips(cases, folders[0], out, options, questions=options.metrics, disturbed=with_flips)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
     content = {
         "set": plan.observers.id,
