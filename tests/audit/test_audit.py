@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from revisit.audit import cards, text
-from revisit.audit.analyse import MEANS, analyse_grid_results, is_memory_metric, metric_claims
+from revisit.audit.analyse import (
+    MEANS,
+    _metrics_responding_to_kind,
+    analyse_grid_results,
+    claimed_failures,
+    is_memory_metric,
+    score_kinds,
+)
 from revisit.audit.cards import load_saved_audit, saved_metric_audit
 from revisit.audit.grid import grid_film, render_grid, story
 from revisit.audit.horizon import curves
@@ -98,8 +105,8 @@ def test_meanings_name_failures_that_exist() -> None:
 
 
 def test_claims_and_memory_metrics() -> None:
-    assert metric_claims(METRICS["target_reappearance"]).kinds == ("vanish",)
-    assert metric_claims(METRICS["lighting_consistency"]).kinds == ("lighting",)
+    assert claimed_failures(METRICS["target_reappearance"]) == ["vanish"]
+    assert claimed_failures(METRICS["lighting_consistency"]) == ["lighting"]
     assert is_memory_metric(METRICS["target_reappearance"]) and is_memory_metric(METRICS["psnr_returned"])
     assert not is_memory_metric(METRICS["flicker"]) and not is_memory_metric(METRICS["motion_amount"])
     assert not is_memory_metric(METRICS["target_doubled"])  # a sign of one fault
@@ -235,6 +242,61 @@ def test_a_floor_that_wins_is_listed_with_what_the_card_admits() -> None:
     assert found["metrics"]["visual_integrity_lite"]["kinds"]["frozen_camera"]["response"] == "rewards"
 
 
+def test_a_word_of_a_card_that_is_part_of_a_floor_s_name_admits_nothing() -> None:
+    """A card that was blind to "a smear while another view is seen" was said to admit another clip."""
+    found = audited("time_to_collapse", lambda kind, strength, seed: 1.0, ["frozen_camera", "collapse"])
+    wins = {entry["kind"]: entry["admitted"] for entry in found["failing"] if entry["problem"] == "a floor wins"}
+    assert wins == {"noise": False, "shuffled": False, "other_clip": False, "frozen_camera": True}
+
+
+def test_a_claim_that_cannot_be_compared_says_that_perfect_memory_has_no_score() -> None:
+    def score(kind: str, strength: float, seed: int) -> float | None:
+        return None if kind == "perfect" else 0.9
+
+    (problem,) = audited("target_reappearance", score, ["vanish"])["failing"]
+    assert problem["sentence"].endswith("but scored no clip of perfect memory to compare with")
+
+
+def test_a_failure_without_a_clip_has_no_nearest_metric(tmp_path: Path) -> None:
+    """The table could not be printed where no scene has a state to reset."""
+    found = analyse_grid_results(
+        answers("psnr", lambda kind, strength, seed: 30 - strength, ["vanish"]),
+        ["vanish", "state_reset"],
+        tuple(FLOORS),
+    )
+    found["grid"] = load_saved_audit("lite")["grid"]
+    assert found["diagonal"]["state_reset"]["best"] is None
+    assert re.search(r"state reset +none: nothing was scored", text.audit_text(found))
+    assert '<span class="miss">none</span></td>' in write_audit_page(tmp_path, found).read_text()
+
+
+def test_the_nearest_metric_is_the_one_that_rather_follows_the_strength() -> None:
+    cells = {"a": (0.7, None), "b": (0.7, 0.0), "c": (0.7, -0.5), "d": (0.6, 1.0)}
+    metrics = {
+        id: {"kinds": {"vanish": {"response": "quiet", "claimed": False, "auc": auc, "tau": tau}}}
+        for id, (auc, tau) in cells.items()
+    }
+    assert _metrics_responding_to_kind("vanish", metrics)["best"] == {"metric": "b", "auc": 0.7, "tau": 0.0}
+
+
+def test_without_a_frozen_camera_nothing_is_said_of_who_is_fooled_by_one(tmp_path: Path) -> None:
+    with_and_without = []
+    for kinds in (["frozen_camera", "vanish"], ["vanish"]):
+        found = audited("target_reappearance", lambda kind, strength, seed: 0.9 - 0.5 * strength, kinds)
+        found["grid"] = load_saved_audit("lite")["grid"]
+        html = write_audit_page(tmp_path, found).read_text()
+        sentences = ("a frozen camera fools", "scores a frozen camera as good memory")
+        with_and_without.append([sentence in html + text.audit_text(found) for sentence in sentences])
+    assert with_and_without == [[True, True], [False, False]]
+
+
+def test_kinds_of_the_diagnosis_are_those_that_were_rendered() -> None:
+    found = audited("target_reappearance", lambda kind, strength, seed: 0.9 - 0.5 * strength, ["vanish"])
+    found["grid"] = load_saved_audit("lite")["grid"]
+    found["diagnosis"] = score_kinds(["vanish", "cut"], [("vanish", {"vanish"}), ("vanish", set()), ("perfect", set())])
+    assert "Diagnosis: macro F1 0.67 over 1 kind, 2 clips" in text.audit_text(found)
+
+
 def test_a_metric_that_responds_to_everything_is_quiet_nowhere() -> None:
     found = audited(
         "psnr", lambda kind, strength, seed: 40 - 20 * strength + 0.1 * seed, ["lighting", "flicker", "style"]
@@ -263,6 +325,29 @@ def test_curves_follow_the_gap() -> None:
     assert [point["gap"] for point in found["fades"]["points"]] == [2, 4, 8]
     assert found["fades"]["tau"] == -1 and found["perfect"]["tau"] is None
     assert all(point["n"] == point["of"] == 3 for point in found["perfect"]["points"])
+
+
+def test_models_of_other_scenes_share_the_gaps(tmp_path: Path) -> None:
+    """A failure that cannot happen in every scene had the gaps of its own scenes, below those of the first model."""
+
+    def case(model: str, gap: int, seed: int) -> Case:
+        phases = (8, 8 + gap + 8 * seed)
+        return Case(
+            f"{seed}-{gap}@{model}", "folder", model, f"scene {seed}", Clip(Path("x.mp4")), condition=f"away-{gap}",
+            phases=phases,
+        )  # fmt: skip
+
+    cases = [case("perfect", gap, seed) for gap in (16, 32) for seed in range(2)] + [case("state_reset", 32, 1)]
+    records = [Record(one, "target_identity", False, "scored", 0.5) for one in cases]
+    found = curves(Results(cases, records), fps=8)
+    points = {model: curve["points"] for model, curve in found["target_identity"]["models"].items()}
+    assert [point["gap"] for point in points["perfect"]] == [point["gap"] for point in points["state_reset"]]
+    assert [point["of"] for point in points["state_reset"]] == [0, 1]
+    horizon = {"set": "lite", "fps": 8.0, "scenes": ["scene 0", "scene 1"], "forgotten_after": 6.0, "curves": found}
+    horizon |= {"unread": {}, "failed": {"x": "it is broken"}}
+    table = text.horizon_table(horizon)
+    assert re.search(r"state_reset +– \(0/0\) +0\.50 \(1/1\)", table) and "failed, and not counted: x: it is" in table
+    assert "–" in write_horizon_page(tmp_path, horizon).read_text()
 
 
 # The whole of it
@@ -367,7 +452,7 @@ def test_no_metric_claims_a_failure_that_it_does_not_notice() -> None:
         for id, saved in load_saved_audit("lite")["metrics"].items()
         if id in METRICS and METRICS[id].version == saved["version"]
         for kind, cell in saved["kinds"].items()
-        if kind in metric_claims(METRICS[id]).kinds and cell["auc"] is not None and 2 * cell["n"] >= cell["of"]
+        if kind in claimed_failures(METRICS[id]) and cell["auc"] is not None and 2 * cell["n"] >= cell["of"]
         if cell["auc"] <= 0.55
     }
     assert not blind, f"take the claim off their cards, or mend them: {sorted(blind)}"

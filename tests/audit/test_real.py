@@ -175,6 +175,8 @@ def test_the_whole_table():
             records.append(Record(case, "target_reappearance", False, "scored", 1.0))
     found = {
         "set": "lite",
+        "unread": {},
+        "failed": {},
         **compare_with_labels(clips, Results([record.case for record in records if record.is_gate], records)),
     }
     assert found["target"]["all"]["clips"]["wrong"] == 1 and found["target"]["kinds"]["i"]["clips"]["right"] == 1
@@ -183,6 +185,24 @@ def test_the_whole_table():
     assert found["target_reappearance"] == {"right": 1, "unscored": 1}
     text = real_table(found)
     assert "wrong: b is 'never hidden', said 'hidden, returned'" in text and "always 'never hidden'" in text
+
+
+def test_what_failed_or_was_not_read_is_neither_right_nor_undecided():
+    """Such clips were counted as undecided, and nobody was told."""
+    clips = [labelled(name, "never hidden") for name in ("answered", "failed", "unread")]
+    cases = {clip.name: Case(clip.name, "folder", "labelled", clip.scene, Clip(clip.clip)) for clip in clips}
+    records = [
+        Record(cases["answered"], "target_return", True, "closed", label="never hidden"),
+        Record(cases["failed"], "target_return", True, "failed"),
+    ]
+    found = compare_with_labels(clips, Results([cases["answered"], cases["failed"]], records))
+    counts = found["target"]["all"]["clips"]
+    assert (counts["n"], counts["right"], counts["undecided"]) == (1, 1, 0)
+    assert [row["outcome"] for row in found["clips"]] == ["right", "", ""]
+    table = real_table(
+        {"set": "lite", **found, "unread": {"unread": "no such file"}, "failed": {"failed": "no memory"}}
+    )
+    assert "not read: unread: no such file" in table and "failed, and not counted: failed: no memory" in table
 
 
 @pytest.mark.long

@@ -496,3 +496,16 @@ def test_who_cannot_judge_neither_agrees_nor_disagrees():
     known = {one.rater: one for one in rater_qualities([*votes("r", "aabb-a"), *votes("q", "abbba-")])}
     assert (known["r"].compared, known["r"].agrees) == (4, 0.75)  # the last two have one answer each
     assert known["r"].kappa == pytest.approx(0.5) and known["r"].cannot == pytest.approx(1 / 6)
+
+
+def test_pairs_without_a_dimension_of_their_subset_are_left_out():
+    """A dimension of another subset than the first pair's ended with an IndexError."""
+    cases = [
+        Case(f"{subset}:s@{model}", "mbench", model, "s", Clip(Path("x.mp4")), subset=subset)
+        for subset in ("human", "object")
+        for model in ("a", "b")
+    ]
+    (item,) = items_of_task("pairwise", cases, dimensions=["object_texture"])
+    assert item.cases == ("object:s@a", "object:s@b")
+    with pytest.raises(UsageError, match="no clip of these runs is compared in object_texture"):
+        items_of_task("pairwise", cases[:2], dimensions=["object_texture"])

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -96,8 +95,8 @@ def _fault_and_strength(case: Case) -> tuple[str, float]:
 
 def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors: Sequence[str]) -> Content:
     """What one metric does on every kind of failure and every floor."""
-    claims = metric_claims(metric)
-    cells = {kind: _audit_failure_kind(metric, answers, kind, kind in claims.kinds) for kind in kinds}
+    claims = claimed_failures(metric)
+    cells = {kind: _audit_failure_kind(metric, answers, kind, kind in claims) for kind in kinds}
     grounds = {kind: _floor_level(metric, answers, kind) for kind in floors}
     if FROZEN in kinds:
         grounds[FROZEN] = _floor_level(metric, answers, FROZEN)
@@ -109,8 +108,8 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
         "version": metric.version,
         "higher_is_better": metric.higher_is_better,
         "memory": is_memory_metric(metric),
-        "claims": list(claims.kinds),
-        "untested_claims": list(claims.untested),
+        "claims": claims,
+        "untested_claims": [word for word, failures in failures_by_claim(metric).items() if not failures],
         "blind_to": list(metric.blind_to),
         "ceiling": _mean_with_interval(answers.get(("truth", 0.0), {})),
         "perfect": _mean_with_interval(answers.get(("perfect", 0.0), {})),
@@ -206,8 +205,10 @@ def _broken_claim_problems(audit: Content) -> Iterator[Content]:
         if cell["response"] == "unscored":
             why = next(map(reason_title, cell["unscored"]), "no reason given")
             text = f"claims to notice '{title}', but scored {cell['n']} of {cell['of']} such clips ({why})"
+            if not audit["perfect"]["n"]:
+                text = f"claims to notice '{title}', but scored no clip of perfect memory to compare with"
             yield {"problem": "claimed, not asked", "kind": kind, "sentence": text}
-        elif cell["auc"] is not None and cell["auc"] < RESPONDS:
+        elif cell["auc"] < RESPONDS:
             text = f"claims to notice '{title}', but at full strength its AUC is {cell['auc']:.2f}"
             yield {"problem": "claimed, not noticed", "kind": kind, "sentence": text}
         elif cell["response"] != "responds":
@@ -227,8 +228,8 @@ def _ceiling_and_floor_problems(metric: Metric, audit: Content) -> Iterator[Cont
     for kind, level in audit["floors"].items():
         if level["auc"] is not None and level["auc"] <= 0.5 and level["n"]:
             title = {**FLOORS, **FAILURES}[kind].title
-            words = {kind.replace("_", " "), title, *kind.split("_")[:1]}
-            admits = any(word in phrase for phrase in metric.blind_to for word in words)
+            names = (kind.replace("_", " "), title)
+            admits = any(name in phrase for phrase in metric.blind_to for name in names)
             admission = " (its card says that it is blind to this)" if admits else ""
             beats = "scores no worse than" if level["auc"] > 0.05 else "scores better than"
             text = f"{title}: {beats} perfect memory, AUC {level['auc']:.2f}{admission}"
@@ -240,17 +241,17 @@ def _ceiling_and_floor_problems(metric: Metric, audit: Content) -> Iterator[Cont
 
 
 def _metrics_responding_to_kind(kind: str, metrics: Mapping[str, Content]) -> Content:
-    """The metrics that respond to a kind in the order of its strength, the most separate first."""
-    cells = [(metric_id, metric["kinds"][kind]) for metric_id, metric in metrics.items()]
-    passing = [(metric_id, cell) for metric_id, cell in cells if cell["response"] == "responds"]
-    claimed = [metric_id for metric_id, cell in passing if cell["claimed"]]
-    ranked = sorted(cells, key=lambda item: (-(item[1]["auc"] or 0), -(item[1]["tau"] or -1), item[0]))
-    best = next(((metric_id, cell) for metric_id, cell in ranked if cell["response"] != "unscored"), None)
+    """The metrics that respond to a kind in the order of its strength, those that claim it first, and the nearest."""
+    cells = [{"metric": metric_id, **metric["kinds"][kind]} for metric_id, metric in metrics.items()]
+    asked = [cell for cell in cells if cell["response"] not in ("unscored", "no clips")]
+    passing = [cell for cell in asked if cell["response"] == "responds"]
+    claimed = [cell["metric"] for cell in passing if cell["claimed"]]
+    ranked = sorted(asked, key=lambda cell: (-cell["auc"], 2 if cell["tau"] is None else -cell["tau"], cell["metric"]))
     return {
         "passes": bool(passing),
-        "metrics": [*claimed, *(metric_id for metric_id, _ in passing if metric_id not in claimed)],
+        "metrics": [*claimed, *(cell["metric"] for cell in passing if not cell["claimed"])],
         "claimed": claimed,
-        "best": None if best is None else {"metric": best[0], "auc": best[1]["auc"], "tau": best[1]["tau"]},
+        "best": {name: ranked[0][name] for name in ("metric", "auc", "tau")} if ranked else None,
     }
 
 
@@ -275,25 +276,19 @@ def _reason_never_scored(answers: Answers) -> str | None:
     return Counter(record.sentence for record in records).most_common(1)[0][0]
 
 
-@dataclass(frozen=True)
-class MetricClaims:
-    """Failures a metric says it notices, and its words that no failure of ours can test."""
-
-    kinds: tuple[str, ...]
-    untested: tuple[str, ...]
-
-
-def metric_claims(metric: Metric) -> MetricClaims:
-    """What the card of a metric promises."""
-    kinds: set[str] = set()
-    untested = []
+def failures_by_claim(metric: Metric) -> dict[str, Sequence[str]]:
+    """What the card of a metric promises to notice: each of its words with the failures that test it, if any does."""
+    failures = {}
     for word in metric.responds_to:
         called_so = [kind for kind, failure in FAILURES.items() if word in (kind, failure.title)]
-        failures = OWN_MEANING.get((metric.id, word)) or MEANS.get(word) or called_so
-        kinds.update(failures)
-        if not failures:
-            untested.append(word)
-    return MetricClaims(tuple(kind for kind in FAILURES if kind in kinds), tuple(untested))
+        failures[word] = OWN_MEANING.get((metric.id, word)) or MEANS.get(word) or called_so
+    return failures
+
+
+def claimed_failures(metric: Metric) -> list[str]:
+    """The failures that a metric says it notices."""
+    claimed = {kind for kinds in failures_by_claim(metric).values() for kind in kinds}
+    return [kind for kind in FAILURES if kind in claimed]
 
 
 def is_memory_metric(metric: Metric) -> bool:
@@ -306,7 +301,7 @@ def is_memory_metric(metric: Metric) -> bool:
     if metric.higher_is_better is None or metric.family in SIGNS:
         return False
     gated = bool(set(metric.gates) & RETURN_GATES) or metric.id.endswith("_returned")
-    return gated or bool(OF_MEMORY & set(metric_claims(metric).kinds))
+    return gated or not OF_MEMORY.isdisjoint(claimed_failures(metric))
 
 
 def score_kinds(kinds: Sequence[str], clips: Sequence[tuple[str, Collection[str]]]) -> Content:

@@ -135,18 +135,18 @@ def _score_world_or_failure_text(job: TrialJob, tell: StepCallback) -> WorldScor
 
 def _score(job: TrialJob, tell: StepCallback) -> WorldScores:
     """Render and score one world, unless that was done."""
+    suite, layout = SUITES[job.suite], layout_read_by_suite(job.suite)
     settings = {
         "set": job.set,
         "size": list(job.size),
         "frames": job.frames,
-        "versions": measure_versions(SUITES[job.suite]),
+        "versions": {metric: METRICS[metric].version for metric in suite.memory_or_control_by_metric},
     }
     if job.scores_file.is_file():
         content = json.loads(job.scores_file.read_text(encoding="utf-8"))
         if content["settings"] == settings:
             tell(f"{job.suite}, world {job.world}: was there")
             return content["scores"]
-    suite, layout = SUITES[job.suite], layout_read_by_suite(job.suite)
     assert layout is not None
     folder = job.scores_file.with_suffix("")
     source, judge = _render_world_and_judge(job, layout, folder)
@@ -165,11 +165,6 @@ def _score(job: TrialJob, tell: StepCallback) -> WorldScores:
     shutil.rmtree(folder)
     tell(f"{job.suite}, world {job.world}")
     return scores
-
-
-def measure_versions(suite: Suite) -> dict[str, int]:
-    """The version of each measure of a suite."""
-    return {metric: METRICS[metric].version for metric in suite.memory_or_control_by_metric}
 
 
 def _fewer_frames_parameters(plan: Plan) -> dict[str, dict[str, object]]:
@@ -243,7 +238,7 @@ def _measure_row(suite_id: str, metric: str, kind: str, protocol: str, worlds: S
     first = all(verdict in (WORSE, ABSTAINS) for verdict in verdicts) if scored else None
     return {
         "suite": suite_id, "benchmark": suite.title, "measure": metric, "title": card.title,
-        "version": measure_versions(suite)[metric], "kind": kind, "protocol": protocol,
+        "version": card.version, "kind": kind, "protocol": protocol,
         "published": protocol == suite.published_protocol, "higher_is_better": higher, "cells": cells,
         "perfect_first": first,  # None where the perfect model has no score
         "stand_in": worlds[0][protocol][metric][PERFECT]["stand_in"],
@@ -255,7 +250,6 @@ def _model_cell(scores: Sequence[Content], perfect_scores: Sequence[Content], hi
     scored = [value for value in values if value is not None]
     pairs = [(best, value) for best, value in zip(perfect, values, strict=True) if None not in (best, value)]
     differences = [(best - value) * (1 if higher else -1) for best, value in pairs]
-    interval = mean_interval(scored, list(range(len(scored)))) if len(scored) > 1 else None
     spread = _mean_difference_with_interval(differences)
     posed = sum(value is not None for value in perfect)
     verdict = ""
@@ -267,7 +261,7 @@ def _model_cell(scores: Sequence[Content], perfect_scores: Sequence[Content], hi
     why = [score["why"] for score in scores if score["why"]]
     return {
         "mean": sum(scored) / len(scored) if scored else None,
-        "interval": None if interval is None else list(interval),
+        "interval": mean_interval(scored),
         "worlds": len(scored),
         "difference": spread,  # perfect minus this model, so that above 0 is right: mean, and interval over worlds
         "verdict": verdict,  # "" where the measure is not asked about this model
@@ -280,9 +274,8 @@ def _mean_difference_with_interval(differences: Sequence[float]) -> list[float] 
     if not differences:
         return None
     middle = sum(differences) / len(differences)
-    if max(differences) - min(differences) < EQUAL or len(differences) == 1:
-        return [middle, middle, middle]
-    interval = mean_interval(differences, list(range(len(differences))))
+    alike = max(differences) - min(differences) < EQUAL
+    interval = None if alike else mean_interval(differences)
     return [middle, *(interval or (middle, middle))]
 
 

@@ -103,15 +103,14 @@ def tolerance_lines(metric: str) -> list[str]:
 
 
 def _tolerance_sentences(metric: str, row: Content | None) -> list[str]:
+    tolerance = score_tolerance(metric)
     if row is not None:
-        return [f"{_measured_text(row)}; tolerance {_tolerance_of_row(row):g}"]
-    if other := machine_results()["metrics"].get(SHARED.get(metric, "")):
-        shared = f"not measured itself; by the evidence it shares with {SHARED[metric]}"
-        return [f"{shared}, tolerance {_tolerance_of_row(other):g}"]
+        return [f"{_measured_text(row)}; tolerance {tolerance:g}"]
+    if SHARED.get(metric) in machine_results()["metrics"]:
+        return [f"not measured itself; by the evidence it shares with {SHARED[metric]}, tolerance {tolerance:g}"]
     if numeric_spread.card_lines_of_metric(metric):
         return []
-    by_arithmetic = f"arithmetic on given numbers; tolerance {ARITHMETIC:g}"
-    return [NOT_MEASURED if needs_frames(METRICS[metric]) else by_arithmetic]
+    return [NOT_MEASURED if tolerance is None else f"arithmetic on given numbers; tolerance {tolerance:g}"]
 
 
 def _measured_text(row: Content) -> str:
@@ -129,12 +128,8 @@ def score_tolerance(metric: str) -> float | None:
     rows = machine_results()["metrics"]
     row = rows.get(metric) or rows.get(SHARED.get(metric, ""))
     if row is not None:
-        return _tolerance_of_row(row)
+        return numeric_spread.next_round_number(max(2 * row["difference"], numeric_spread.FLOAT32))
     return None if needs_frames(METRICS[metric]) else ARITHMETIC
-
-
-def _tolerance_of_row(row: Content) -> float:
-    return numeric_spread.next_round_number(max(2 * row["difference"], numeric_spread.FLOAT32))
 
 
 def needs_frames(metric: Metric) -> bool:

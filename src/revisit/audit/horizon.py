@@ -3,8 +3,8 @@
 The scenes are those of the grid, with the camera resting longer and longer where it has looked away to. Two kinds
 of models are filmed: steady ones, whose failure does not depend on the gap, so that a curve which bends shows
 the metric's own trouble with long gaps; and fading ones, whose failure grows with the time in which nobody
-looked, as memory does when it is a window of frames. The gap is counted in seconds from the last frame that
-shows the target to the first that shows it again.
+looked, as memory does when it is a window of frames. The gap is counted in seconds from the first frame that
+does not show the target to the first that shows it again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from revisit.audit.grid import FPS, PERFECT, TRUTH, grid_film, render_grid, scene_name
 from revisit.audit.run import evaluate_grid
 from revisit.audit.schema import AuditOptions, Content
+from revisit.audit.steadiness import unread_and_failed
 from revisit.core import METRICS, Case, UsageError
 from revisit.media import encode_mp4
 from revisit.media.files import write_json_lines
@@ -51,6 +52,7 @@ def audit_horizon(
         "scenes": sorted({case.sample for case in plan.cases}),
         "forgotten_after": FORGOTTEN,
         "curves": curves(run.results, FPS),
+        **unread_and_failed(plan, run.results),
     }
     write_json(out / "horizon.json", content)
     return content
@@ -59,29 +61,34 @@ def audit_horizon(
 def curves(results: Results, fps: float) -> dict[str, Content]:
     """Metric -> model -> points of (gap in seconds, mean, interval, n), with tau of the score in the gap.
 
-    Cases of one condition make one point, at the mean of their gaps; any run whose cases have phases will do.
+    Cases of one condition make one point of every model, at the mean of the gaps of them all; any run whose cases have
+    phases will do.
     """
     with_phases = results.only(lambda entry: isinstance(entry, Case) and entry.phases is not None)
-    models = {model: list(mine.groups("condition").values()) for model, mine in with_phases.groups().items()}
+    conditions = with_phases.groups("condition").values()
+    gaps_and_parts = sorted(((_mean_hidden_seconds(part, fps), part) for part in conditions), key=lambda pair: pair[0])
     return {
         metric: {
             "title": METRICS[metric].title,
             "higher_is_better": METRICS[metric].higher_is_better,
             "range": list(METRICS[metric].range),
-            "models": {model: _model_curve(metric, groups, fps) for model, groups in models.items()},
+            "models": {
+                model: _model_curve(metric, [(gap, part.where(model=model)) for gap, part in gaps_and_parts], fps)
+                for model in with_phases.models
+            },
         }
         for metric in with_phases.metrics
         if with_phases.scores(metric)
     }
 
 
-def _model_curve(metric: str, groups: Sequence[Results], fps: float) -> Content:
-    points: list[Content] = []
-    for part in groups:
-        gap = sum(_hidden_seconds(case, fps) for case in part.cases) / len(part.cases)
-        points.append({"gap": gap, **part.cell(metric).as_json()})
-    points.sort(key=lambda point: point["gap"])
-    records = [record for part in groups for record in part.scores(metric) if record.value is not None]
+def _mean_hidden_seconds(results: Results, fps: float) -> float:
+    return sum(_hidden_seconds(case, fps) for case in results.cases) / len(results.cases)
+
+
+def _model_curve(metric: str, gaps_and_parts: Sequence[tuple[float, Results]], fps: float) -> Content:
+    points = [{"gap": gap, **part.cell(metric).as_json()} for gap, part in gaps_and_parts]
+    records = [record for _, part in gaps_and_parts for record in part.scores(metric) if record.value is not None]
     scored = [(_hidden_seconds(record.case, fps), record.value, record.case.sample) for record in records]
     return {"points": points, "tau": kendall_tau(*zip(*scored, strict=True)) if scored else None}
 

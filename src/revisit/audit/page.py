@@ -39,7 +39,7 @@ def write_audit_page(out: Path, audit: Content) -> Path:
         "passed": sum(row["passes"] for row in audit["diagonal"].values()),
         "memory": [metric["title"] for metric in audit["metrics"].values() if metric["memory"]],
         "rewarded": metrics_fooled_by_frozen_camera(audit),
-        "problems": _problems_by_meaning(audit),
+        "problems": problems_by_meaning(audit),
         "grounds": [*(["frozen_camera"] if "frozen_camera" in audit["kinds"] else ()), *audit["floors"]],
         "not_asked": unasked_metrics_by_reason(audit),
     }
@@ -106,14 +106,6 @@ def _heat_map_cell(title: str, failure: str, cell: Content) -> Context:
         "ordered": cell["response"] == "responds",
         "tip": Markup("\n").join(map(printable_text, sentences)),  # plain text would lose its line ends
     }
-
-
-def _problems_by_meaning(audit: Content) -> list[Context]:
-    grouped: list[Context] = []
-    for meaning, problems in problems_by_meaning(audit).items():
-        entries = [(audit["metrics"][problem["metric"]]["title"], problem["sentence"]) for problem in problems]
-        grouped.append({"meaning": meaning, "entries": entries, "n": len({title for title, _ in entries})})
-    return grouped
 
 
 def _write_html(path: Path, template: str, title: str, content: Context) -> Path:

@@ -14,11 +14,15 @@ import numpy as np
 
 from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled_clips
 from revisit.audit.schema import AuditOptions, Content
-from revisit.audit.steadiness import count_flips, encode_crf18_clips, plan_for_clips
+from revisit.audit.steadiness import (
+    DIAGNOSIS,
+    count_flips,
+    evaluate_clips,
+    unread_and_failed,
+    verdicts_by_question,
+)
 from revisit.core import Case, Clip, Target
 from revisit.core.grouping import group_items
-from revisit.diagnosis.diagnose import diagnose
-from revisit.engine.run import evaluate
 from revisit.results import Results
 from revisit.results.record_files import write_json
 from revisit.stats.intervals import wilson_interval
@@ -53,16 +57,13 @@ def audit_real_clips(
         )
         for clip in clips
     ]
-    encoded = out / "encoded" if with_flips else None
-    if encoded is not None:
-        encode_crf18_clips(cases, encoded, options)
-    plan = plan_for_clips(cases, folders[0], options.set, questions=options.metrics, encoded=encoded)
-    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.progress)
+    plan, run = evaluate_clips(cases, folders[0], out, options, questions=options.metrics, disturbed=with_flips)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
     content = {
         "set": plan.observers.id,
         "folders": [str(folder) for folder in folders],
         **compare_with_labels(clips, results),
+        **unread_and_failed(plan, run.results),
     }
     if with_flips:
         content["flips"] = count_flips(run.results)
@@ -75,8 +76,8 @@ def compare_with_labels(clips: Sequence[Labelled], results: Results) -> Content:
     verdicts = {clip.name: _gate_label_or_unsure(results, clip, TARGET) for clip in clips}
     records = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
     facts = {name: record.facts if record else {} for name, record in records.items()}
-    clear = [clip for clip in clips if clip.verdict]
-    with_view = [clip for clip in clips if clip.view and results.answer(clip.name, VIEW) is not None]
+    clear = [clip for clip in clips if clip.verdict and _is_answered(results, clip, TARGET)]
+    with_view = [clip for clip in clips if clip.view and _is_answered(results, clip, VIEW)]
     rows = [
         {
             "clip": clip.name,
@@ -84,7 +85,7 @@ def compare_with_labels(clips: Sequence[Labelled], results: Results) -> Content:
             "kind": clip.kind,
             "label": clip.verdict or "borderline",
             "said": verdicts[clip.name],
-            "outcome": verdict_outcome(clip.verdict, verdicts[clip.name]) if clip.verdict else "",
+            "outcome": verdict_outcome(clip.verdict, verdicts[clip.name]) if clip in clear else "",
             "source": clip.source,
             "confidence": facts[clip.name].get("confidence"),
             "why": facts[clip.name].get("sentence"),
@@ -153,6 +154,12 @@ def confidence_calibration(rows: Iterable[Content]) -> list[Content]:
     return levels
 
 
+def _is_answered(results: Results, clip: Labelled, gate: str) -> bool:
+    """Whether a gate was asked about a clip, and did not fail: only then its answer is right, wrong or undecided."""
+    record = results.answer(clip.name, gate)
+    return record is not None and not record.failed
+
+
 def _gate_label_or_unsure(results: Results, clip: Labelled, gate: str) -> str:
     record = results.answer(clip.name, gate)
     return record.label if record is not None and record.label else UNSURE
@@ -201,12 +208,12 @@ def _count_diagnosis_answers(clips: Sequence[Labelled], results: Results) -> dic
     """Of each labelled kind of failure: how often it was found where it is, and where it is not."""
     counts_by_kind: dict[str, Counter[str]] = {}
     for clip in clips:
-        if not clip.failures or not results.of(clip.name):
+        records = results.of(clip.name)
+        answers = verdicts_by_question(records).get(DIAGNOSIS) if records else None
+        if answers is None:
             continue
-        diagnosis = diagnose(results.of(clip.name))
-        kinds = {finding.kind for finding in diagnosis.findings}
         for kind, there in clip.failures.items():
-            open_question = kind in diagnosis.untold or kind in {finding.kind for finding in diagnosis.doubtful}
-            answer = "found" if kind in kinds else "untold" if open_question else "denied"
+            answer = answers.get(kind, "denied")
+            answer = "untold" if answer == UNSURE else answer
             counts_by_kind.setdefault(kind, Counter())[f"{'there' if there else 'not there'}, {answer}"] += 1
     return {kind: dict(sorted(counts.items())) for kind, counts in sorted(counts_by_kind.items())}

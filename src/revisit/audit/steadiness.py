@@ -26,6 +26,7 @@ from revisit.media import encode_mp4, open_clip, read_clip_info
 from revisit.media.perturb import WORDS as CHANGED_FRAMES
 from revisit.results import Results
 from revisit.results.record_files import write_json
+from revisit.results.run import Run
 from revisit.stats.intervals import wilson_interval
 from revisit.worlds.workers import StepCallback, run_in_processes
 
@@ -40,45 +41,52 @@ def audit_steadiness(source: Path, out: Path, options: AuditOptions = AuditOptio
 
     Asked are the gates and all that the diagnosis reads, of every clip under every disturbance.
     """
-    entries = list(SUITES["folder"].read(source, ()))
-    encode_crf18_clips([entry for entry in entries if isinstance(entry, Case)], out / "encoded", options)
-    plan = plan_for_clips(entries, source, options.set, encoded=out / "encoded")
-    if not plan.cases:
-        reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
-        raise UsageError(f"{source} has no clip that can be read{reason}")
-    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.progress)
-    failed: dict[str, str] = {}
-    for record in run.results.failures:
-        failed.setdefault(record.case.id, record.sentence)
+    plan, run = evaluate_clips(list(SUITES["folder"].read(source, ())), source, out, options)
     content = {
         "set": plan.observers.id,
         "source": str(source),
         "verdicts": count_flips(run.results),
-        "unread": {entry.id: entry.reason for entry in plan.rejected},
-        "failed": failed,
+        **unread_and_failed(plan, run.results),
     }
     write_json(out / "steadiness.json", content)
     return content
 
 
-def plan_for_clips(
+def unread_and_failed(plan: Plan, results: Results) -> dict[str, dict[str, str]]:
+    """What an audit could not use, by the id of a clip: why it could not be read, or what failed first."""
+    failed: dict[str, str] = {}
+    for record in results.failures:
+        failed.setdefault(record.case.id, record.sentence)
+    return {"unread": {entry.id: entry.reason for entry in plan.rejected}, "failed": failed}
+
+
+def evaluate_clips(
     entries: Sequence[Case | Rejected | Remark],
     source: Path,
-    set: str,
+    out: Path,
+    options: AuditOptions,
     *,
     questions: Sequence[str] = (),
-    encoded: Path | None = None,
-) -> Plan:
-    """The plan that asks clips all that the diagnosis reads, or some questions; with `encoded` also disturbed ones."""
+    disturbed: bool = True,
+) -> tuple[Plan, Run]:
+    """The plan that asks clips all that the diagnosis reads, or some questions, and its run; also of disturbed ones."""
+    encoded = out / "encoded"
+    if disturbed:
+        _encode_crf18_clips([entry for entry in entries if isinstance(entry, Case)], encoded, options)
 
     def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected | Remark]:
         for entry in entries:
             yield entry
-            if encoded is not None and isinstance(entry, Case):
+            if disturbed and isinstance(entry, Case):
                 yield from disturbed_cases(entry, encoded)
 
     question_ids = list(questions) or [question for question in (*GATES, *METRICS) if question in READ]
-    return make_plan(replace(SUITES["folder"], read=read), source, load_observer_set(set), metrics=question_ids)
+    plan = make_plan(replace(SUITES["folder"], read=read), source, load_observer_set(options.set), metrics=question_ids)
+    if not plan.cases:
+        reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
+        raise UsageError(f"{source} has no clip that can be read{reason}")
+    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.progress)
+    return plan, run
 
 
 def _encoded_path(case: Case, folder: Path) -> Path:
@@ -126,7 +134,7 @@ def _clip_without_end_frame(clip: Clip, name: str) -> Clip:
     return replace(clip, count=(clip.count or read_clip_info(clip).count) - 1)
 
 
-def encode_crf18_clips(cases: Sequence[Case], folder: Path, options: AuditOptions) -> None:
+def _encode_crf18_clips(cases: Sequence[Case], folder: Path, options: AuditOptions) -> None:
     """Make the files of the disturbance `crf18` that are not there yet."""
     places = [(case.clip, _encoded_path(case, folder)) for case in cases]
     todo = [(clip, path) for clip, path in places if options.fresh or not path.exists()]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from revisit.audit.cards import two_decimals_or_dash
 from revisit.audit.schema import Content
 from revisit.core.grouping import group_items
-from revisit.core.text import join_names, read_package_yaml, truncate_text
+from revisit.core.text import count_and_noun, join_names, read_package_yaml, truncate_text
 from revisit.results import Cell
 from revisit.results.display import cell_text, direction_arrow
 
@@ -34,8 +34,8 @@ def audit_text(audit: Content) -> str:
     lines += ["", "Failures: " + ", ".join(f"{short[kind]} {audit['kinds'][kind]['title']}" for kind in kinds), ""]
     lines += responding_metric_lines(audit)
     if "diagnosis" in audit and (mean := audit["diagnosis"]["macro_f1"]) is not None:
-        clips = sum(score["clips"] for score in audit["diagnosis"]["kinds"].values())
-        lines.append(f"Diagnosis: macro F1 {mean:.2f} over {len(audit['diagnosis']['kinds'])} kinds, {clips} clips")
+        clips = [score["clips"] for score in audit["diagnosis"]["kinds"].values() if score["clips"]]
+        lines.append(f"Diagnosis: macro F1 {mean:.2f} over {count_and_noun(len(clips), 'kind')}, {sum(clips)} clips")
     lines += ["", *failing_metric_lines(audit)]
     lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in unasked_metrics_by_reason(audit).items()]
     if grid["failed"]:
@@ -91,7 +91,7 @@ def failing_metric_lines(audit: Content) -> list[str]:
         lines.append(f"{meaning} ({len({entry['metric'] for entry in entries})} metrics):")
         lines += [f"  {entry['metric']}: {entry['sentence']}" for entry in entries]
     memory = [metric_id for metric_id, metric in audit["metrics"].items() if metric["memory"]]
-    if "frozen_camera" in audit["kinds"]:
+    if memory and "frozen_camera" in audit["kinds"]:
         count = len(metrics_fooled_by_frozen_camera(audit))
         verdict = f"{count} of them fail" if count else "none scores a frozen camera as good memory"
         lines.append(f"Memory metrics ({len(memory)}): {', '.join(memory)}; {verdict}.")
@@ -139,10 +139,13 @@ def steadiness_table(steadiness: Content) -> str:
                 for topic, (before, after) in flip["from_to"].items()
             )
             flips.append(f"  {name}, {flip['case']}, {flip['disturbed']}: {turned}")
-    lines = [*_aligned_lines(table), *flips]
-    lines += [f"  not read: {id}: {reason}" for id, reason in steadiness["unread"].items()]
-    lines += [f"  failed, and not counted: {id}: {reason}" for id, reason in steadiness["failed"].items()]
-    return "\n".join(lines)
+    return "\n".join([*_aligned_lines(table), *flips, *_unread_and_failed_lines(steadiness)])
+
+
+def _unread_and_failed_lines(content: Content) -> list[str]:
+    """What was not counted, and why, a line for each clip."""
+    lines = [f"  not read: {id}: {reason}" for id, reason in content["unread"].items()]
+    return lines + [f"  failed, and not counted: {id}: {reason}" for id, reason in content["failed"].items()]
 
 
 def real_table(content: Content) -> str:
@@ -182,7 +185,7 @@ def real_table(content: Content) -> str:
         lines.append(f"diagnosis, {kind}: {', '.join(f'{n} {outcome}' for outcome, n in counts.items())}")
     for name, verdict in content.get("flips", {}).items():
         lines.append(f"{name}: {len(verdict['flips'])} of {verdict['tried']} flipped under changes that nobody sees")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_unread_and_failed_lines(content)])
 
 
 def horizon_table(horizon: Content) -> str:
@@ -197,7 +200,7 @@ def horizon_table(horizon: Content) -> str:
         for model, facts in curve["models"].items():
             table.append([model, *map(_mean_text, facts["points"]), two_decimals_or_dash(facts["tau"])])
         lines += ["", f"{curve['title']} ({metric_id})", *_aligned_lines(table, indent="  ")]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_unread_and_failed_lines(horizon)])
 
 
 def _aligned_lines(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:

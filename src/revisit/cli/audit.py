@@ -96,7 +96,8 @@ def audit(
                 console.print_to_stderr(f"results for the cards: {run.save_card_results(findings)}")
     console.print_json_or_text(findings, table, json)
     console.print_to_stderr(f"{'results' if file.suffix == '.json' else 'page'}: {file}")
-    raise typer.Exit(1 if findings.get("grid", {}).get("failed") else 0)
+    lacking = findings.get("grid", findings)  # an audit of the grid counts what failed, the others name it
+    raise typer.Exit(1 if lacking.get("failed") or lacking.get("unread") else 0)
 
 
 def _audit_published_measures_and_exit(

@@ -345,9 +345,7 @@ class RaterPages:
     def _require_own_item(self, rater: Rater, item_id: str) -> LabelItem:
         """An item that is shown to this rater, or that they have answered."""
         item = self.project.item_by_id.get(item_id)
-        mine = item is not None and (
-            self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered_item_ids(rater.id)
-        )
+        mine = self.store.is_held(item_id, rater.id) or item_id in self.store.answered_item_ids(rater.id)
         if item is None or not mine:
             raise make_http_exception(404, "This is not one of your items. Continue from the first page.")
         return item

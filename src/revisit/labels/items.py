@@ -107,10 +107,13 @@ def items_of_task(
     if task not in TASKS:
         raise UsageError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
     if task == "pairwise":
-        items = [_pairwise_item(one, other, dimensions) for one, other in pairs_of_models_clips(cases)]
-        if not items:
+        pairs = [_pairwise_item(one, other, dimensions) for one, other in pairs_of_models_clips(cases)]
+        if not pairs:
             raise UsageError("no two models have a clip of the same case, so there is nothing to compare")
-        return [item for item in items if len(item.questions) > 1 or item.questions[0].id != JUDGEABLE]
+        items = [item for item in pairs if item.questions]  # some dimensions are those of one subset
+        if not items:
+            raise UsageError(f"no clip of these runs is compared in {' or '.join(dimensions)}")
+        return items
     if task == "answer":
         items = [item for case in cases for item in _bank_items_by_form(case, forms)]
     elif task == "review":

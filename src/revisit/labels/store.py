@@ -179,10 +179,9 @@ class Store:
             for item, rater, content, seconds, swapped, at in self._query_rows(sql, ())
         ]
 
-    def held_since(self, item: str, rater: str) -> float | None:
-        """When an item was shown to a rater."""
-        rows = self._query_rows("SELECT since FROM holds WHERE item = ? AND rater = ?", (item, rater))
-        return float(rows[0][0]) if rows else None
+    def is_held(self, item: str, rater: str) -> bool:
+        """Whether an item is kept for a rater to whom it was shown."""
+        return bool(self._query_rows("SELECT 1 FROM holds WHERE item = ? AND rater = ?", (item, rater)))
 
     def hold_chosen_item(
         self, rater: str, choose: Callable[[set[str], dict[str, int], list[str]], str | None]

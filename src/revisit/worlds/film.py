@@ -131,13 +131,8 @@ class Film:
         return replace(self, poses=poses)
 
     def in_world(self, world: World) -> Film:
-        """The same poses and states with this film's target in another place; see `make_world(..., like=)`."""
-        own = self.world
-        names = {**world.instances, TARGET: own.instances[TARGET]}
-        hybrid = replace(
-            world, kind=own.kind, target_seed=own.target_seed, instances=names, perch=own.perch, places=own.places
-        )
-        return replace(self, world=hybrid, _seen={})
+        """The same poses and states in another place, which `make_world(..., like=)` made for this film's target."""
+        return replace(self, world=world, _seen={})
 
     @property
     def prompt(self) -> str:
