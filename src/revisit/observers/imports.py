@@ -6,7 +6,6 @@ Tables are CSV and npz files that other programs wrote: named columns, checked b
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from revisit.evidence.camera import PoseTrack, TruePoseTrack
 from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.media import array_shapes_in_npz, load_npz
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
-from revisit.media.text_files import csv_dict_reader, read_text
 from revisit.observers.poses import pose_format_of_file, read_poses
 
 MASKS = "an npz with mask (frames, height, width), frame and maker"
@@ -75,20 +73,6 @@ def import_object_features(path: Path) -> ObjectFeatures:
         frame, vector = sort_by_frame(arrays["frame"], finite_float_table(arrays, "vector", OBJECT))
         looked = parse_frame_numbers(np.ravel(arrays.get("looked", frame)), OBJECT)
     return ObjectFeatures(np.union1d(looked, frame), frame, vector, label_or_default(arrays, "maker"))
-
-
-def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str, str]]:
-    """Rows of a CSV file by column; the needed columns are there. `expected` says what a good file looks like."""
-    reader = csv_dict_reader(read_text(path))
-    try:
-        names = [name.strip() for name in reader.fieldnames or []]
-        missing = [name for name in needed if name not in names]
-        if missing:
-            raise MediaError(f"it has no column {missing[0]!r}; expected {expected}")
-        reader.fieldnames = names
-        return [{name: (value or "").strip() for name, value in row.items() if name in names} for row in reader]
-    except csv.Error as error:
-        raise MediaError(f"it is not a CSV file ({error}); expected {expected}") from None
 
 
 def parse_finite_floats(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.ndarray:

@@ -60,7 +60,7 @@ def refuses(observer, path: Path, sentence: str) -> None:
 def test_bad_detections_are_refused_in_a_sentence(tmp_path):
     path = tmp_path / "a.csv"
     for text, sentence in (
-        ("frame,score\n0,1\n", "a.csv: it has no column 'coverage'; expected a CSV with the columns frame"),
+        ("frame,score\n0,1\n", "a.csv: it has no column coverage; expected a CSV with the columns frame"),
         ("frame,coverage,score\n0,much,1\n", "row 0 has coverage = 'much', which is not a finite number"),
         ("frame,coverage,score\n0,50,1\n", "coverage ranges from 50 to 50; expected values from 0 to 1"),
         ("frame,coverage,score\n-1,0.5,1\n", "frame numbers must be 0, 1, 2"),

@@ -27,7 +27,7 @@ from revisit.evidence.judged import (
     judge_answers_from_entries,
 )
 from revisit.media.error_names import raise_media_errors_naming_file
-from revisit.media.text_files import csv_dict_reader, read_json_object, read_text
+from revisit.media.text_files import csv_dict_reader, read_csv_table, read_json_object, read_text
 from revisit.observers import imports
 from revisit.suites.memobench.evidence import (
     AestheticScores,
@@ -132,7 +132,7 @@ DetectionTable = Mapping[str, Any]
 
 
 def _read_detections_csv(path: Path) -> DetectionTable:
-    rows = imports.read_csv(path, COLUMNS, DETECTIONS)
+    _, rows = read_csv_table(path, COLUMNS, DETECTIONS)
     masks = [row for row in rows if row["coverage"] or row["score"]]
     prompts = {row["prompt"] for row in rows if row.get("prompt")}
     if len(prompts) > 1:
@@ -225,7 +225,7 @@ def _read_frame_values_and_maker(path: Path) -> tuple[np.ndarray, np.ndarray, st
     """Frame numbers, their values, and who made them."""
     with raise_media_errors_naming_file(path):
         if path.suffix.lower() == ".csv":
-            rows = imports.read_csv(path, ("frame", "value"), VALUES)
+            _, rows = read_csv_table(path, ("frame", "value"), VALUES)
             columns = {name: [row[name] for row in rows] for name in ("frame", "value")}
             facts: Mapping[str, Any] = {**(rows[0] if rows else {}), **columns}
         else:

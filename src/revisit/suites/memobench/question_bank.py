@@ -17,7 +17,7 @@ from revisit.core import MediaError, UsageError
 from revisit.core.text import parse_json
 from revisit.evidence.judged import NO, YES, BankQuestion, find_json_in_reply, parse_whole_number, parse_yes_or_no
 from revisit.media.error_names import raise_media_errors_naming_file
-from revisit.media.text_files import csv_dict_reader, csv_text, read_text
+from revisit.media.text_files import csv_text, read_csv_table
 from revisit.suites.clips import first_file
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import possible_bank_file_stems
@@ -99,7 +99,7 @@ def questions_as_dicts(questions: Iterable[BankQuestion]) -> list[dict[str, obje
 def read_bank(path: Path) -> Bank:
     """The bank of one clip, every fault named in one sentence."""
     with raise_media_errors_naming_file(path):
-        rows = _read_csv_rows_with_columns(path, COLUMNS)
+        _, rows = read_csv_table(path, COLUMNS, ", ".join(COLUMNS), MOST_BYTES)
         if len(rows) != 1:
             raise MediaError(f"it has {len(rows)} rows of data; a file of questions has one")
         row = rows[0]
@@ -124,14 +124,8 @@ def write_bank(bank: Bank) -> str:
 def read_failure_hints(path: Path) -> dict[str, str]:
     """Clip -> what is known to be wrong with its failure clip, from failure-cases.csv."""
     with raise_media_errors_naming_file(path):
-        return {row["folder"]: row["hint"] for row in _read_csv_rows_with_columns(path, CASE_COLUMNS)}
-
-
-def _read_csv_rows_with_columns(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    reader = csv_dict_reader(read_text(path, MOST_BYTES))
-    if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
-        raise MediaError(f"it has no column {', '.join(missing)}; expected {', '.join(columns)}")
-    return [{name: row.get(name) or "" for name in columns} for row in reader]
+        _, rows = read_csv_table(path, CASE_COLUMNS, ", ".join(CASE_COLUMNS), MOST_BYTES)
+    return {row["folder"]: row["hint"] for row in rows}
 
 
 def _parse_natural_number(value: object, where: str) -> int:
