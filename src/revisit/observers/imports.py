@@ -99,11 +99,18 @@ def parse_frame_numbers(values: Sequence[Any] | np.ndarray, expected: str) -> np
     return frames.astype(np.int64)
 
 
-def read_npz_with_frames(path: Path, needed: str, expected: str) -> dict[str, np.ndarray]:
-    """Arrays of an npz file, with the needed one among them and `frame` numbering its rows."""
+def read_npz_arrays(path: Path, needed: Sequence[str], expected: str) -> dict[str, np.ndarray]:
+    """Arrays of an npz file, with the needed ones among them."""
     arrays = load_npz(path)
-    if needed not in arrays:
-        raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {expected}")
+    if missing := [name for name in needed if name not in arrays]:
+        there = ", ".join(sorted(arrays)) or "nothing"
+        raise MediaError(f"it holds {there} and no {', '.join(missing)}; expected {expected}")
+    return arrays
+
+
+def read_npz_with_frames(path: Path, needed: str, expected: str, *others: str) -> dict[str, np.ndarray]:
+    """Arrays of an npz file, those that are needed among them, and `frame` numbering the rows of the first."""
+    arrays = read_npz_arrays(path, (needed, *others), expected)
     if "frame" not in arrays:
         arrays["frame"] = np.arange(len(np.atleast_1d(arrays[needed])))
     arrays["frame"] = parse_frame_numbers(np.ravel(arrays["frame"]), expected)
@@ -129,9 +136,9 @@ def label_or_default(source: Mapping[str, object], name: str, default: str = NOT
     return printable_line(str(value), 300) if value not in (None, "") else default
 
 
-def finite_float_table(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:
-    """A table of finite numbers, (rows, channels)."""
+def finite_float_table(arrays: dict[str, np.ndarray], name: str, expected: str, axes: int = 2) -> np.ndarray:
+    """An array of finite numbers, a table of (rows, channels) or one of more axes."""
     table = np.asarray(arrays[name])
-    if table.ndim != 2 or table.dtype.kind not in "iuf" or not np.isfinite(table).all():
+    if table.ndim != axes or table.dtype.kind not in "iuf" or not np.isfinite(table).all():
         raise MediaError(f"its {name} has shape {table.shape} or values that are not finite; expected {expected}")
     return table.astype(np.float32)
