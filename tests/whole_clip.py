@@ -186,14 +186,14 @@ def by_hand() -> Iterator[Any]:
     yield JudgeAnswers(**answers([*DIMENSIONS.values()] * 2))
     yield ProbeAnswers(**answers([*AXES] * 2))
     yield MemoryAnswers(**answers(["returns", "place", "things", "state", "own: door"]))
-    yield ProgressRatings(4.0, 3.0, "a judge")
-    yield TriggerAnswer(1, 0.9, "left", "a judge")
-    yield CaseRatings(JUDGED, np.full(len(JUDGED), 0.75), "a judge")
+    yield ProgressRatings(4.0, 3.0, judge="a judge")
+    yield TriggerAnswer(1, 0.9, "left", judge="a judge")
+    yield CaseRatings(JUDGED, np.full(len(JUDGED), 0.75), judge="a judge")
     yield BackgroundVectors(some, vectors, "clip-vit-b-32-openai")
     yield DreamSimDistances(index, slight + 0.3 * (1 - np.abs(np.linspace(-1, 1, COUNT))), "dreamsim")
     yield Reprojections(early, early + 2, np.full(3, 0.01), np.full(3, 0.02), np.full(3, 5000), "", "da3")
     yield ResultFile(("hpsv3_quality", "visual_plausibility"), np.array([0.6, 0.7]), "a file")
-    yield Judgeability(np.array([1, 0, 0, 1]), "a box", np.zeros(0), -1, -1, "a judge")
+    yield Judgeability(np.array([1, 0, 0, 1]), "a box", np.zeros(0), -1, -1, judge="a judge")
 
 
 def answers(dimensions: list[str]) -> dict[str, Any]:

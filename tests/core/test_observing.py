@@ -146,7 +146,7 @@ def lab(**changed: Any) -> LabStats:
         (lambda: lab(mean=np.full((3, 3), np.inf)), "not finite"),
         (lambda: replace(lab(), mean=np.zeros((4, 3))), "N is 3 as in index"),
         (lambda: Thumbnails(np.arange(3), np.zeros(9, np.uint8), np.zeros(3), 4, 4), r"\(N \+ 1\), where N is 3"),
-        (lambda: Judgeability(np.array([0, 2]), "a", np.zeros(0), -1, -1, "j"), "must be 0 or 1"),
+        (lambda: Judgeability(np.array([0, 2]), "a", np.zeros(0), -1, -1, judge="j"), "must be 0 or 1"),
     ],
 )
 def test_evidence_that_does_not_fit_is_refused_when_it_is_made(make: Any, said: str) -> None:

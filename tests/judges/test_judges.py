@@ -534,25 +534,25 @@ def test_a_bank_of_questions_is_checked_whole():
 
 
 def test_ratings_become_scores_and_missing_ones_do_not():
-    best, mixed = ProgressRatings(5, 5, "m"), ProgressRatings(3, 4, "m")
+    best, mixed = ProgressRatings(5, 5, judge="m"), ProgressRatings(3, 4, judge="m")
     assert judged_progress(best).value == judged_correctness(best).value == 1
     assert judged_progress(mixed).value == 0.5 and judged_correctness(mixed).value == 0.375
     assert judged_progress(mixed, rule="readme").value == pytest.approx(0.6)
     assert judged_correctness(mixed, rule="readme").value == pytest.approx(0.8)
-    assert judged_progress(ProgressRatings(1, 1, "m")).value == 0
-    nothing = ProgressRatings(math.nan, math.nan, "m")
+    assert judged_progress(ProgressRatings(1, 1, judge="m")).value == 0
+    nothing = ProgressRatings(math.nan, math.nan, judge="m")
     assert isinstance(judged_progress(nothing), Unscored) and isinstance(judged_correctness(nothing), Unscored)
     marked = judged_progress(replace(best, canary="a control question was answered yes, which is wrong"))
     assert isinstance(marked, Unscored) and marked.kind == "untrusted"
     assert isinstance(judged_progress(replace(best, canary=PASSED)), Score)
     with pytest.raises(InvalidEvidence, match="between 1 and 5"):
-        judged_progress(ProgressRatings(6, 1, "m"))
+        judged_progress(ProgressRatings(6, 1, judge="m"))
     with pytest.raises(UsageError, match="rule"):
         judged_progress(best, rule="mine")
 
 
 def test_the_trigger_gate():
-    posed = TriggerAnswer(1, 0.6, "object", "m")
+    posed = TriggerAnswer(1, 0.6, "object", judge="m")
     assert memory_test_posed(posed).state == "open"
     assert memory_test_posed(posed, confidence=0.8).state == "unsure"
     assert memory_test_posed(replace(posed, triggered=0)).state == "closed"

@@ -15,7 +15,7 @@ visible_spatial, returned_state = METRICS["wr_visible_spatial"], METRICS["wr_ret
 def judged(text: str, again: str = "", spatial: int = -1, state: int = -1, canary: str = "") -> Judgeability:
     """y yes, n no; one letter per second."""
     first, second = (np.array([letter == "y" for letter in row], np.int8) for row in (text, again))
-    return Judgeability(first, "a cup", second, spatial, state, "test", canary=canary)
+    return Judgeability(first, "a cup", second, spatial, state, judge="test", canary=canary)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_judge_that_obeys_the_video_decides_nothing() -> None:
 def test_no_answers_are_unscored_and_malformed_ones_raise() -> None:
     assert isinstance(reobservation_gate(judged("")), Unscored)
     with pytest.raises(InvalidEvidence, match="must be 0 or 1"):
-        reobservation_gate(Judgeability(np.array([1, 7]), "a cup", np.zeros(0), -1, -1, "test"))
+        reobservation_gate(Judgeability(np.array([1, 7]), "a cup", np.zeros(0), -1, -1, judge="test"))
 
 
 def answers(axis: str, p_yes: list[float], positive: list[bool], said: list[int] | None = None) -> ProbeAnswers:

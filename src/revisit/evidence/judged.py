@@ -68,6 +68,16 @@ class BankQuestion:
         return {"ID": self.id, "Dimension": self.dimension, "Dimension Polarity": polarity, "Question": self.text}
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgedEvidence:
+    """What a judge says of a clip, in the fields of those who ask it no bank of questions."""
+
+    judge: str  # who answered: a model's name
+    frames: str = ""  # digest of the frames the judge saw
+    canary: str = ""  # control questions: "" not asked, "passed", or which one the judge got wrong (see above)
+    problems: tuple[str, ...] = ()  # what was wrong with the reply, a sentence each
+
+
 @evidence(id="judge_answers")
 @dataclass(frozen=True)
 class JudgeAnswers:

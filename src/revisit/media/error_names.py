@@ -23,6 +23,7 @@ def raise_media_errors_naming_file(path: Path) -> Iterator[None]:
     try:
         yield
     except (MediaError, InvalidEvidence) as error:
-        raise MediaError(f"{name}: {error}") from error.__cause__
+        sentence = str(error).removeprefix(f"{name}: ")  # readers inside may have named it
+        raise MediaError(f"{name}: {sentence}") from error.__cause__
     except OSError as error:
         raise MediaError(f"{name}: it cannot be read ({error.strerror or type(error).__name__})") from error

@@ -103,6 +103,25 @@ def csv_dict_reader(text: str) -> csv.DictReader[str]:
     return rows
 
 
+def read_csv_table(
+    path: Path, needed: Iterable[str], expected: str, max_bytes: int = MOST_BYTES
+) -> tuple[list[str], list[dict[str, str]]]:
+    """Names of the columns of a CSV file, the needed ones among them, and its rows by column, without spaces around.
+
+    `expected` says what a good file looks like.
+    """
+    reader = csv_dict_reader(read_text(path, max_bytes))
+    try:
+        names = [name.strip() for name in reader.fieldnames or ()]
+        if missing := [name for name in needed if name not in names]:
+            raise MediaError(f"it has no column {', '.join(missing)}; expected {expected}")
+        reader.fieldnames = names
+        rows = [{name: (value or "").strip() for name, value in row.items() if name in names} for row in reader]
+    except csv.Error as error:
+        raise MediaError(f"it is not a CSV file ({error}); expected {expected}") from None
+    return names, rows
+
+
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> str:
     """CSV with a head, its line ends in it; no cell is a formula (`escape_formula_cell`)."""
     buffer = io.StringIO(newline="")

@@ -6,7 +6,6 @@ Tables are CSV and npz files that other programs wrote: named columns, checked b
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from revisit.evidence.camera import PoseTrack, TruePoseTrack
 from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.media import array_shapes_in_npz, load_npz
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
-from revisit.media.text_files import csv_dict_reader, read_text
 from revisit.observers.poses import pose_format_of_file, read_poses
 
 MASKS = "an npz with mask (frames, height, width), frame and maker"
@@ -77,20 +75,6 @@ def import_object_features(path: Path) -> ObjectFeatures:
     return ObjectFeatures(np.union1d(looked, frame), frame, vector, label_or_default(arrays, "maker"))
 
 
-def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str, str]]:
-    """Rows of a CSV file by column; the needed columns are there. `expected` says what a good file looks like."""
-    reader = csv_dict_reader(read_text(path))
-    try:
-        names = [name.strip() for name in reader.fieldnames or []]
-        missing = [name for name in needed if name not in names]
-        if missing:
-            raise MediaError(f"it has no column {missing[0]!r}; expected {expected}")
-        reader.fieldnames = names
-        return [{name: (value or "").strip() for name, value in row.items() if name in names} for row in reader]
-    except csv.Error as error:
-        raise MediaError(f"it is not a CSV file ({error}); expected {expected}") from None
-
-
 def parse_finite_floats(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.ndarray:
     """The values as finite floats."""
     floats = np.empty(len(values))
@@ -115,11 +99,18 @@ def parse_frame_numbers(values: Sequence[Any] | np.ndarray, expected: str) -> np
     return frames.astype(np.int64)
 
 
-def read_npz_with_frames(path: Path, needed: str, expected: str) -> dict[str, np.ndarray]:
-    """Arrays of an npz file, with the needed one among them and `frame` numbering its rows."""
+def read_npz_arrays(path: Path, needed: Sequence[str], expected: str) -> dict[str, np.ndarray]:
+    """Arrays of an npz file, with the needed ones among them."""
     arrays = load_npz(path)
-    if needed not in arrays:
-        raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {expected}")
+    if missing := [name for name in needed if name not in arrays]:
+        there = ", ".join(sorted(arrays)) or "nothing"
+        raise MediaError(f"it holds {there} and no {', '.join(missing)}; expected {expected}")
+    return arrays
+
+
+def read_npz_with_frames(path: Path, needed: str, expected: str, *others: str) -> dict[str, np.ndarray]:
+    """Arrays of an npz file, those that are needed among them, and `frame` numbering the rows of the first."""
+    arrays = read_npz_arrays(path, (needed, *others), expected)
     if "frame" not in arrays:
         arrays["frame"] = np.arange(len(np.atleast_1d(arrays[needed])))
     arrays["frame"] = parse_frame_numbers(np.ravel(arrays["frame"]), expected)
@@ -145,9 +136,9 @@ def label_or_default(source: Mapping[str, object], name: str, default: str = NOT
     return printable_line(str(value), 300) if value not in (None, "") else default
 
 
-def finite_float_table(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:
-    """A table of finite numbers, (rows, channels)."""
+def finite_float_table(arrays: dict[str, np.ndarray], name: str, expected: str, axes: int = 2) -> np.ndarray:
+    """An array of finite numbers, a table of (rows, channels) or one of more axes."""
     table = np.asarray(arrays[name])
-    if table.ndim != 2 or table.dtype.kind not in "iuf" or not np.isfinite(table).all():
+    if table.ndim != axes or table.dtype.kind not in "iuf" or not np.isfinite(table).all():
         raise MediaError(f"its {name} has shape {table.shape} or values that are not finite; expected {expected}")
     return table.astype(np.float32)

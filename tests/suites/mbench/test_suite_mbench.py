@@ -996,10 +996,10 @@ def test_the_protocol_readme_gives_the_readmes_numbers():
     pair = PairMatches(frame, other, row_, other_row, np.zeros(1), *matched, "fold", "", "sift")
     for id in ("mb_spatial_epipolar", "mb_spatial_reprojection"):
         made = score_pair_errors(
-            track(poses_), pair, lambda view: np.full(len(view.x1), 2.964), least_matches=20, **asked[id]
+            lambda view: np.full(len(view.x1), 2.964), track(poses_), pair, least_matches=20, **asked[id]
         )
         assert round(made.value, 4) == 0.5523 and made.raw == pytest.approx(2.964)
-    ratings = [ProgressRatings(x, x, "m") for x in (3, 4, 4, 4, 3, 4, 3, 4, 4, 4)]
+    ratings = [ProgressRatings(x, x, judge="m") for x in (3, 4, 4, 4, 3, 4, 3, 4, 4, 4)]
     for metric in (judged_progress, judged_correctness):
         scores = [metric(one, **asked[metric.id]) for one in ratings]
         assert np.mean([s.raw for s in scores]) == pytest.approx(3.7)
@@ -1017,7 +1017,7 @@ def test_protocols_that_compute_the_same_share_a_tag(tmp_path: Path, make_clip):
     other = {id for id in tags["readme"] if tags["readme"][id] != tags["paper"][id]}
     assert other == {"mb_spatial_epipolar", "mb_spatial_reprojection", "judged_progress", "judged_correctness"}
     with pytest.raises(UsageError, match="unknown rule 'upstream'"):
-        METRICS["judged_progress"].fn(ProgressRatings(3, 3, "m"), rule="upstream")
+        METRICS["judged_progress"].fn(ProgressRatings(3, 3, judge="m"), rule="upstream")
 
 
 def test_runs_of_protocols_that_compute_the_same_share_a_board(rendered, shared_cache, tmp_path: Path):

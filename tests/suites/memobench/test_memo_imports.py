@@ -60,7 +60,7 @@ def refuses(observer, path: Path, sentence: str) -> None:
 def test_bad_detections_are_refused_in_a_sentence(tmp_path):
     path = tmp_path / "a.csv"
     for text, sentence in (
-        ("frame,score\n0,1\n", "a.csv: it has no column 'coverage'; expected a CSV with the columns frame"),
+        ("frame,score\n0,1\n", "a.csv: it has no column coverage; expected a CSV with the columns frame"),
         ("frame,coverage,score\n0,much,1\n", "row 0 has coverage = 'much', which is not a finite number"),
         ("frame,coverage,score\n0,50,1\n", "coverage ranges from 50 to 50; expected values from 0 to 1"),
         ("frame,coverage,score\n-1,0.5,1\n", "frame numbers must be 0, 1, 2"),
@@ -83,7 +83,7 @@ def test_bad_detections_are_refused_in_a_sentence(tmp_path):
     path.write_text("{")
     refuses(detections, path, "not a JSON document")
     np.savez(tmp_path / "b.npz", score=np.zeros(3))
-    refuses(detections, tmp_path / "b.npz", "it has no coverage")
+    refuses(detections, tmp_path / "b.npz", "it holds score and no coverage; expected")
 
 
 def test_values_come_from_csv_and_npz(tmp_path):
@@ -115,13 +115,15 @@ def test_maps_and_descriptors_come_from_npz(tmp_path):
         False,
     )
     np.savez(tmp_path / "e.npz", depth=np.ones((2, 3)))
-    refuses(depth, tmp_path / "e.npz", r"its depth has the shape \(2, 3\)")
+    refuses(depth, tmp_path / "e.npz", r"its depth has shape \(2, 3\)")
     np.savez(tmp_path / "e.npz", tokens=np.full((2, 3, 4), np.nan))
     refuses(tokens, tmp_path / "e.npz", "not finite")
     np.savez(tmp_path / "e.npz", other=np.ones(3))
-    refuses(depth, tmp_path / "e.npz", "it holds other; expected an npz with depth")
+    refuses(depth, tmp_path / "e.npz", "it holds other and no depth; expected an npz with depth")
     np.savez(tmp_path / "e.npz", depth=np.ones((2, 3, 4)), frame=[1, 2, 3])
     refuses(depth, tmp_path / "e.npz", "has 3 frame numbers and 2 values")
+    (tmp_path / "e.npz").write_bytes(b"no zip file")
+    refuses(depth, tmp_path / "e.npz", "^e.npz: this is not an npz or npy file")  # which is named once
 
 
 def test_descriptors_from_files_have_a_set_of_their_own():

@@ -496,7 +496,7 @@ def test_every_pattern_of_seconds_has_the_reason_of_the_public_gate() -> None:
             else:
                 reason = "no_initial_judgeable" if 0 in seconds else "no_oov"
             empty = np.zeros(0, np.int8)
-            seen = reobservation_gate(Judgeability(np.array(seconds, np.int8), "it", empty, -1, -1, "judge"))
+            seen = reobservation_gate(Judgeability(np.array(seconds, np.int8), "it", empty, -1, -1, judge="judge"))
             assert seen.facts.get("upstream_reason") == reason, seconds
             patterns += 1
             late += seen.label == "not seen at first"

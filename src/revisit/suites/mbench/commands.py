@@ -84,8 +84,8 @@ def validate(
     problems, items = check_dataset_items(data, keep, dimensions, limit)
     if json:
         console.print_json([asdict(problem) for problem in problems])
-    for problem in problems if not json else ():
-        typer.echo(console.without_control_characters(f"{'' if problem.violation else 'note: '}{problem}"))
+    else:
+        console.print_lines(*(f"{'' if problem.violation else 'note: '}{problem}" for problem in problems))
     violations = sum(problem.violation for problem in problems)
     sentence = f"{violations} violations in {items} items" if violations else f"valid: {items} items checked"
     nothing = "nothing was checked: no item of these models and subsets has these metrics"
@@ -347,8 +347,8 @@ def check_submission(path: Path = typer.Argument(help="The submission's zip file
     faults = submission_problems(path)
     if json:
         console.print_json({"file": str(path), "valid": not faults, "problems": list(faults)})
-    for problem in faults if not json else ():
-        typer.echo(console.without_control_characters(problem))
+    else:
+        console.print_lines(*faults)
     console.print_to_stderr(f"{len(faults)} problems" if faults else "valid")
     raise typer.Exit(1 if faults else 0)
 

@@ -116,8 +116,7 @@ class MBenchDataset:
     @cached_property
     def models(self) -> list[str]:
         """Models that have a list."""
-        folder = self.root / "models"
-        return sorted(entry.name for entry in folder.iterdir() if (entry / LIST).is_file()) if folder.is_dir() else []
+        return sorted(path.parent.name for path in (self.root / "models").glob(f"*/{LIST}") if path.is_file())
 
     @cached_property
     def anchors_from_side_file(self) -> Mapping[str, object]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 from revisit.core import Array, evidence
+from revisit.evidence.judged import JudgedEvidence
 
 
 class CaseAnnotations(TypedDict, total=False):
@@ -145,26 +146,18 @@ class TextFeatures:
 
 @evidence(id="trigger_answer")
 @dataclass(frozen=True)
-class TriggerAnswer:
+class TriggerAnswer(JudgedEvidence):
     """Whether a judge found that a clip poses the memory test of its subset at all (MBench)."""
 
     triggered: int  # 1, 0, or -1 where the judge gave no valid answer
     confidence: float  # 0-1; nan where there is none
     question: str  # which of the subset's questions was asked
-    judge: str
-    frames: str = ""
-    canary: str = ""
-    problems: tuple[str, ...] = ()
 
 
 @evidence(id="progress_ratings")
 @dataclass(frozen=True)
-class ProgressRatings:
+class ProgressRatings(JudgedEvidence):
     """How far the asked-for change went, and how right it looks, each from 1 to 5 (MBench)."""
 
     progress: float  # nan where the judge gave no valid answer
     correctness: float
-    judge: str
-    frames: str = ""
-    canary: str = ""
-    problems: tuple[str, ...] = ()

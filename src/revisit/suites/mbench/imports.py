@@ -80,10 +80,8 @@ def faces(path: Path) -> FaceFeatures:
 @observer(id="import.bodies", version=1, kind="file", makes=BodyFeatures, artifact="bodies", sets=("lite",))
 def bodies(path: Path) -> BodyFeatures:
     """Descriptors of the bodies that belong to faces, from an npz file."""
-    arrays = load_npz(path)
     with raise_media_errors_naming_file(path):
-        if not {"vector", "face"} <= arrays.keys():
-            raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {BODIES}")
+        arrays = imports.read_npz_arrays(path, ("vector", "face"), BODIES)
         face = imports.parse_frame_numbers(np.ravel(arrays["face"]), BODIES)
         vector = imports.finite_float_table(arrays, "vector", BODIES)
         if len(np.unique(face)) != len(face):
@@ -95,10 +93,8 @@ def bodies(path: Path) -> BodyFeatures:
 def grams(path: Path) -> GramDistances:
     """Distances of Gram matrices, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = imports.read_npz_with_frames(path, "difference", GRAMS)
         names = ("difference", "norm", "other_norm")
-        if not {"other", *names} <= arrays.keys():
-            raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {GRAMS}")
+        arrays = imports.read_npz_with_frames(path, "difference", GRAMS, "other", *names)
         difference, norm, other_norm = (imports.finite_float_table(arrays, name, GRAMS) for name in names)
         other = imports.parse_frame_numbers(np.ravel(arrays["other"]), GRAMS)
         fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
@@ -112,9 +108,7 @@ def grams(path: Path) -> GramDistances:
 def clip_features(path: Path) -> TextFeatures:
     """Descriptors of frames and captions in one space, from an npz file."""
     with raise_media_errors_naming_file(path):
-        arrays = imports.read_npz_with_frames(path, "image", TEXT)
-        if not {"text", "segment"} <= arrays.keys():
-            raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {TEXT}")
+        arrays = imports.read_npz_with_frames(path, "image", TEXT, "text", "segment")
         image, text = (imports.finite_float_table(arrays, name, TEXT) for name in ("image", "text"))
         segment = imports.parse_frame_numbers(np.ravel(arrays["segment"]), TEXT)
         if segment.max(initial=-1) >= len(text):

@@ -19,6 +19,7 @@ from revisit.control.jobs import BatchRequest, Job, JobBatch, Segment, split_fra
 from revisit.core import Clip, Reason, UsageError
 from revisit.geometry.camera_script import Move, Step, camera_path_of_length, parse_script
 from revisit.media.files import write_json_lines
+from revisit.suites.clips import first_file
 from revisit.suites.mbench import dataset
 from revisit.suites.mbench.dataset import ListItem, MBenchDataset
 from revisit.suites.mbench.metrics.actions import WAIT, parse_requested_motion
@@ -45,8 +46,6 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     root = opened.root if out is None else out
     place = MBenchDataset(root, opened.card, opened.setting)
     model_folder = root / "models" / request.model
-    if not dataset.is_single_path_part(request.model):
-        raise UsageError(f"{request.model!r} cannot be a model's name, because it becomes a folder's name")
     left_out: list[str] = []
     all_jobs = list(_iter_jobs(opened, place, request, left_out))
     write_index = partial(_write_index, opened, model_folder)
@@ -141,11 +140,9 @@ def _caption_job_fields(item: ListItem, request: BatchRequest) -> dict[str, Any]
 
 def _first_frame_of_sample(data: MBenchDataset, item: ListItem) -> Path | Clip | None:
     sample = data.root / "samples" / item.subset / item.sample
-    for name in ("first_frame.png", "first_frame.jpg"):
-        if (sample / name).is_file():
-            return sample / name
+    picture = first_file((sample / "first_frame.png", sample / "first_frame.jpg"))
     video = find_source_video(data, item)
-    return None if video is None else Clip(video.path, count=1)
+    return Clip(video.path, count=1) if picture is None and video is not None else picture
 
 
 def _write_index(data: MBenchDataset, model_folder: Path, jobs: Sequence[Job]) -> None:

@@ -17,7 +17,7 @@ from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import separate_stand_ins
 from revisit.suites.mbench.names import BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
-from revisit.suites.mbench.summary import rests_on_stand_in, scores_by_stand_in, sum_columns
+from revisit.suites.mbench.summary import column_is_filled, midpoint_and_interval, scores_by_stand_in, sum_columns
 
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
 
@@ -70,13 +70,10 @@ def _board_cells_of_model(
     model, cells = row["model"], {}
     for column in columns:
         metric_id = column.key.removesuffix(STAND_IN)
-        is_apart = rests_on_stand_in(metric_id, model, part["setting"], apart)
-        if is_apart != column.key.endswith(STAND_IN):
-            cells[column.key] = boards.cell_without_counts(
-                None, reason="measured by a stand-in" if is_apart else "no stand-in"
-            )
-            continue
-        if dimension := part["dimensions"].get(metric_id):
+        if not column_is_filled(column, model, part["setting"], apart):
+            reason = "no stand-in" if column.key.endswith(STAND_IN) else "measured by a stand-in"
+            cells[column.key] = boards.cell_without_counts(None, reason=reason)
+        elif dimension := part["dimensions"].get(metric_id):
             standing = dimension.get("on_shared", dimension["models"])[model]
             s = standing["reliability"]
             ends = standing["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
@@ -90,5 +87,4 @@ def _board_cells_of_model(
 def _board_cell_of_interval(ends: Sequence[float] | None, reason: str, n: int = 0, of: int = 0) -> boards.BoardCell:
     if ends is None or reason:
         return boards.BoardCell(n, of, reasons=(reason or "no score",))
-    low, high = ends
-    return boards.BoardCell(n, of, (low + high) / 2, None if low == high else (low, high))
+    return boards.BoardCell(n, of, **midpoint_and_interval(ends))

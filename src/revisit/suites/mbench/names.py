@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from revisit.core import METRICS, UsageError
+from revisit.core import UsageError
+from revisit.core.suites import metrics_of
 from revisit.core.text import did_you_mean_question, read_package_yaml
 
 Axis = Literal["entity", "environment", "causal"]
@@ -87,5 +88,4 @@ def named_dimensions_or_all(names: Iterable[str], setting: str) -> list[MemoryDi
 
 def suite_metric_ids() -> list[str]:
     """Ids of the metrics of this suite: the twelve dimensions in upstream's order, then what plugins add."""
-    plugins = [metric_id for metric_id in METRICS if "mbench" in METRICS[metric_id].suites and metric_id not in BY_ID]
-    return [*(metric_id for metric_id in BY_ID if metric_id in METRICS), *plugins]
+    return list(dict.fromkeys([*BY_ID, *metrics_of("mbench")]))

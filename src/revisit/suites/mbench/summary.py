@@ -102,6 +102,14 @@ def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: 
     return any(key in ("total", d.axis) and setting in d.averaged for d in own)
 
 
+def column_is_filled(
+    column: BoardColumn, model: str, setting: str, measured_by_stand_in: Collection[tuple[str, str]]
+) -> bool:
+    """Whether a model's number stands in this column: what stand-ins measured has columns of its own."""
+    by_stand_in = rests_on_stand_in(column.key.removesuffix(STAND_IN), model, setting, measured_by_stand_in)
+    return by_stand_in == column.key.endswith(STAND_IN)
+
+
 def _summary_tables(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) -> list[Table]:
     standings, dimensions = contest.standings, contest.dimensions
     unequal = any(shared.lacks for shared in contest.shared.values())
@@ -121,10 +129,9 @@ def _summary_tables(answers: Answers, contest: Contest, ranked: Sequence[RankRow
         """The cells of a model, each in the column of who measured it."""
         placed = []
         for column in columns:
-            key = column.key.removesuffix(STAND_IN)
-            is_apart = rests_on_stand_in(key, model, answers.setting, replaced)
-            own = is_apart == column.key.endswith(STAND_IN)
-            placed.append(cells[key] if own else _cell_with_counts(0, cells[key]["of"], None))
+            cell = cells[column.key.removesuffix(STAND_IN)]
+            filled = column_is_filled(column, model, answers.setting, replaced)
+            placed.append(cell if filled else _cell_with_counts(0, cell["of"], None))
         return placed
 
     def percent_cells_by_dimension(model: str, value: Callable[[Standing], Interval | None]) -> dict[str, TableCell]:
@@ -155,7 +162,7 @@ def _summary_tables(answers: Answers, contest: Contest, ranked: Sequence[RankRow
             cells["total"] = _cell_with_counts(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"])
             name = model if row["rank"] is None else f"{row['rank']}. {model}"
             name += f" ({FLOOR})" if row["floor"] else ""
-            on_own_list = [_cell_without_clips(_midpoint_and_interval(row["own_order"]))] if unequal else []
+            on_own_list = [_cell_without_clips(midpoint_and_interval(row["own_order"]))] if unequal else []
             rows.append((name, [*cells_in_columns(model, [*of_dimensions, *of_sums], cells), *on_own_list]))
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [c.title for c in (*of_dimensions, *of_sums)]
@@ -198,7 +205,7 @@ def _rank_cells(row: RankRow) -> list[TableCell]:
     rank, other = row["rank"], row["ungated"]["rank"]
     up = None if rank is None or other is None else other - rank
     return [
-        _cell_without_clips(_midpoint_and_interval(row["order"] if rank else None)),
+        _cell_without_clips(midpoint_and_interval(row["order"] if rank else None)),
         _cell_without_clips({"mean": rank, "text": str(rank)}),
         _cell_without_clips({"mean": row["ungated"]["total"]}),
         _cell_without_clips({"mean": other, "text": str(other)}),
@@ -215,15 +222,15 @@ def _counted_and_all_dimensions(
 
 
 def _cell_with_counts(n: int, of: int, interval: Sequence[float] | None) -> TableCell:
-    return {"n": n, "of": of, **_midpoint_and_interval(interval)}
+    return {"n": n, "of": of, **midpoint_and_interval(interval)}
 
 
-def _midpoint_and_interval(interval: Sequence[float] | None) -> TableCell:
+def midpoint_and_interval(interval: Sequence[float] | None) -> TableCell:
     """The middle of an interval with its ends, or the value alone where they are one."""
     if interval is None:
         return {}
     low, high = interval
-    return {"mean": (low + high) / 2, "interval": None if low == high else [low, high]}
+    return {"mean": (low + high) / 2, "interval": None if low == high else (low, high)}
 
 
 def _summary_sentences(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) -> list[str]:

@@ -27,7 +27,7 @@ from revisit.suites.memobench.metrics import FIDELITY
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, parse_clip_name
 
-Place = tuple[str, ...]  # of a number in the facts of a record
+Place = Sequence[str]  # of a number in the facts of a record
 SCORE: Place = ()  # the score itself
 
 
@@ -42,14 +42,10 @@ class PublicColumn(NamedTuple):
     higher_is_better: bool = True
 
 
-def _column_from_yaml_row(row: dict[str, Any]) -> PublicColumn:
-    return PublicColumn(**{**row, "place": tuple(row.get("place", SCORE))})
-
-
 PUBLIC_FILES = read_package_yaml(__package__, "public_files.yaml")
-LEADERBOARD = {name: _column_from_yaml_row(row) for name, row in PUBLIC_FILES["leaderboard"].items()}
-EVAL_COLUMNS = {name: row and _column_from_yaml_row(row) for name, row in PUBLIC_FILES["eval"].items()}
-ORS_COLUMNS = {name: row and _column_from_yaml_row(row) for name, row in PUBLIC_FILES["ors"].items()}
+LEADERBOARD = {name: PublicColumn(**row) for name, row in PUBLIC_FILES["leaderboard"].items()}
+EVAL_COLUMNS = {name: row and PublicColumn(**row) for name, row in PUBLIC_FILES["eval"].items()}
+ORS_COLUMNS = {name: row and PublicColumn(**row) for name, row in PUBLIC_FILES["ors"].items()}
 
 FOLDER = "memobench_csv"
 IDENTITY = ("id", "scene", "data_type")  # columns of every file that say which clip a row is of

@@ -27,7 +27,7 @@ from revisit.evidence.judged import (
     judge_answers_from_entries,
 )
 from revisit.media.error_names import raise_media_errors_naming_file
-from revisit.media.text_files import csv_dict_reader, read_json_object, read_text
+from revisit.media.text_files import csv_dict_reader, read_csv_table, read_json_object, read_text
 from revisit.observers import imports
 from revisit.suites.memobench.evidence import (
     AestheticScores,
@@ -132,7 +132,7 @@ DetectionTable = Mapping[str, Any]
 
 
 def _read_detections_csv(path: Path) -> DetectionTable:
-    rows = imports.read_csv(path, COLUMNS, DETECTIONS)
+    _, rows = read_csv_table(path, COLUMNS, DETECTIONS)
     masks = [row for row in rows if row["coverage"] or row["score"]]
     prompts = {row["prompt"] for row in rows if row.get("prompt")}
     if len(prompts) > 1:
@@ -156,9 +156,7 @@ def _read_detections_json(path: Path) -> DetectionTable:
 
 
 def _read_detections_npz(path: Path) -> DetectionTable:
-    arrays = imports.read_npz_with_frames(path, "score", DETECTIONS)
-    if "coverage" not in arrays:
-        raise MediaError(f"it has no coverage; expected {DETECTIONS}")
+    arrays = imports.read_npz_with_frames(path, "score", DETECTIONS, "coverage")
     columns = {name: np.ravel(arrays[name]) for name in COLUMNS}
     return {**arrays, **columns, "looked": np.ravel(arrays.get("looked", arrays["frame"]))}
 
@@ -172,10 +170,8 @@ def depth(path: Path) -> DepthMaps:
     """Depth maps of frames, from an npz file."""
     with raise_media_errors_naming_file(path):
         arrays = imports.read_npz_with_frames(path, "depth", DEPTH)
-        maps = arrays["depth"]
-        if maps.ndim != 3 or not np.isfinite(maps).all():
-            raise MediaError(f"its depth has the shape {maps.shape} or values that are not finite; expected {DEPTH}")
-        frame, maps = imports.sort_by_frame(arrays["frame"], maps.astype(np.float32))
+        maps = imports.finite_float_table(arrays, "depth", DEPTH, axes=3)
+        frame, maps = imports.sort_by_frame(arrays["frame"], maps)
     return DepthMaps(
         frame, maps, bool(arrays.get("inverse", np.array(True)).all()), imports.label_or_default(arrays, "maker")
     )
@@ -186,13 +182,11 @@ def tokens(path: Path) -> IdentityTokens:
     """Patch descriptors of frames, from an npz file."""
     with raise_media_errors_naming_file(path):
         arrays = imports.read_npz_with_frames(path, "tokens", TOKENS)
-        descriptors = arrays["tokens"]
-        if descriptors.ndim == 4:
-            descriptors = descriptors.reshape(len(descriptors), -1, descriptors.shape[3])
-        if descriptors.ndim != 3 or not np.isfinite(descriptors).all():
-            shape = descriptors.shape
-            raise MediaError(f"its tokens have the shape {shape} or values that are not finite; expected {TOKENS}")
-        frame, descriptors = imports.sort_by_frame(arrays["frame"], descriptors.astype(np.float32))
+        if arrays["tokens"].ndim == 4:  # patches in rows and columns
+            count, _, _, channels = arrays["tokens"].shape
+            arrays["tokens"] = arrays["tokens"].reshape(count, -1, channels)
+        descriptors = imports.finite_float_table(arrays, "tokens", TOKENS, axes=3)
+        frame, descriptors = imports.sort_by_frame(arrays["frame"], descriptors)
     return IdentityTokens(
         frame,
         descriptors,
@@ -225,7 +219,7 @@ def _read_frame_values_and_maker(path: Path) -> tuple[np.ndarray, np.ndarray, st
     """Frame numbers, their values, and who made them."""
     with raise_media_errors_naming_file(path):
         if path.suffix.lower() == ".csv":
-            rows = imports.read_csv(path, ("frame", "value"), VALUES)
+            _, rows = read_csv_table(path, ("frame", "value"), VALUES)
             columns = {name: [row[name] for row in rows] for name in ("frame", "value")}
             facts: Mapping[str, Any] = {**(rows[0] if rows else {}), **columns}
         else:

@@ -48,8 +48,6 @@ def find_clip_location(tree: Path, name: ClipName, prefer: str = "frames") -> Cl
 
 def find_model_trees(source: Path) -> dict[str, Path]:
     """Model -> tree of its clips: the source itself, or each folder in it that is such a tree."""
-    if not source.is_dir():
-        return {}
     if clip_names_in_tree(source):
         return {source.resolve().name: source}
     return {folder.name: folder for folder in visible_folders(source) if clip_names_in_tree(folder)}

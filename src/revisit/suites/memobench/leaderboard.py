@@ -20,7 +20,7 @@ from revisit.core import METRICS, MediaError, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import join_names, parse_json_or_none, read_package_yaml
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
-from revisit.media.text_files import csv_dict_reader, csv_text, read_text
+from revisit.media.text_files import csv_text, read_csv_table
 from revisit.results import leaderboards as boards
 from revisit.suites.board_rows import board_row_of_printed_line
 from revisit.suites.memobench.exports import LEADERBOARD, PUBLIC_FILES, PublicColumn
@@ -221,7 +221,7 @@ def read_saved_board(path: Path) -> boards.Board:
     for row in rows:
         cells = {}
         for name, column in form.items():
-            value, problem = _parse_saved_cell(column, row.get(name, "").strip())
+            value, problem = _parse_saved_cell(column, row.get(name, ""))
             cells[column.metric] = boards.cell_without_counts(value, reason=problem)
             if problem:
                 problems.append(f"{name} of {printable_line(row['Model'])} {problem}, and has no value here")
@@ -318,12 +318,7 @@ def _read_vqa_clip_rows(path: Path) -> ClipRows:
 
 
 def _read_header_and_rows(path: Path, needed: str) -> tuple[list[str], list[dict[str, str]]]:
-    """The columns of a file, and its rows by column."""
-    reader = csv_dict_reader(read_text(path, MOST_BYTES))
-    if needed not in (reader.fieldnames or ()):
-        raise MediaError(f"it has no column {needed}; expected a result file of the public scripts")
-    head = [str(name) for name in reader.fieldnames or ()]
-    return head, [{name: value or "" for name, value in row.items() if isinstance(name, str)} for row in reader]
+    return read_csv_table(path, (needed,), "a result file of the public scripts", MOST_BYTES)
 
 
 def _finite_number_or_none(cell: object) -> float | None:

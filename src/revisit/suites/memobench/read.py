@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.media import VIDEO_SUFFIXES, natural_order
-from revisit.suites.clips import existing_option_folder, read_target_boxes
+from revisit.suites.clips import existing_option_folder, read_target_boxes, video_files, visible_folders
 from revisit.suites.memobench import layouts
 from revisit.suites.memobench.cases import ClipContext, artifact_folders_from_options, make_clip_case
 from revisit.suites.memobench.clip_categories import read_clip_categories
@@ -37,11 +36,9 @@ BANKS = "vqa_questions"  # the folder of the dataset with the questions
 
 def is_memobench_source(source: Path) -> bool:
     """Whether this is the dataset, or holds trees with its two splits; a plain folder has to be called memobench."""
-    if not source.is_dir():
-        return False
     if find_dataset_root(source) == source:
         return True
-    trees = [source, *(entry for entry in source.iterdir() if entry.is_dir())]
+    trees = [source, *visible_folders(source)]
     return any(
         layouts.clip_names_in_tree(tree) for tree in trees if (tree / "Synthetic").is_dir() or (tree / "Real").is_dir()
     )
@@ -216,11 +213,9 @@ def _ground_truth_cases(data: MemoBenchDataset, model: str, context: ClipContext
 
 def find_plain_clips_with_truth(folder: Path) -> dict[tuple[ClipName, str], Path]:
     """(clip, model) -> file, where a folder holds `{clip}_{model}.mp4` and the ground truth as `{clip}_gt.mp4`."""
-    if not folder.is_dir():
-        return {}
     paths = {}
-    for path in sorted(folder.iterdir(), key=natural_order):
-        match = PLAIN.fullmatch(path.stem) if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file() else None
+    for path in video_files(folder):
+        match = PLAIN.fullmatch(path.stem)
         if match and (name := parse_clip_name(match["clip"])) is not None:
             paths[name, match["model"]] = path
     return paths if any(model == GROUND_TRUTH for _, model in paths) else {}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from revisit.core import Array, evidence
+from revisit.evidence.judged import JudgedEvidence
 
 
 @evidence(id="wb_dreamsim")
@@ -75,12 +76,8 @@ class ResultFile:
 
 @evidence(id="wb_ratings")
 @dataclass(frozen=True)
-class CaseRatings:
+class CaseRatings(JudgedEvidence):
     """What a judge says of a case: a share from 0 to 1 by question; nan where it gave no valid answer."""
 
     question: tuple[str, ...]
     value: Annotated[Array, "N"]
-    judge: str
-    frames: str = ""
-    canary: str = ""
-    problems: tuple[str, ...] = ()

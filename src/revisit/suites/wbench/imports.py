@@ -9,8 +9,8 @@ import numpy as np
 
 from revisit.core import ANY_SET, MediaError, observer
 from revisit.media.error_names import raise_media_errors_naming_file
-from revisit.media.text_files import read_json_object
-from revisit.observers.imports import parse_finite_floats, parse_frame_numbers, read_csv, sort_by_frame
+from revisit.media.text_files import read_csv_table, read_json_object
+from revisit.observers.imports import parse_finite_floats, parse_frame_numbers, sort_by_frame
 from revisit.suites.wbench.evidence import DreamSimDistances, ResultFile
 
 TABLE = "a CSV file with the columns frame and distance: DreamSim's distance of each frame from the first"
@@ -28,7 +28,7 @@ PLACES = {
 def read_dreamsim_distances(path: Path) -> DreamSimDistances:
     """DreamSim's distance of frames from the first one, from a CSV file."""
     with raise_media_errors_naming_file(path):
-        rows = read_csv(path, ("frame", "distance"), TABLE)
+        _, rows = read_csv_table(path, ("frame", "distance"), TABLE)
         frame = parse_frame_numbers([row["frame"] for row in rows], TABLE)
         distance = parse_finite_floats([row["distance"] for row in rows], "distance", TABLE)
         if len(distance) and (distance.min() < 0 or frame[0] != 0):

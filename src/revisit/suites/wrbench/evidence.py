@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from revisit.core import Array, evidence
-from revisit.evidence.judged import JudgeAnswers
+from revisit.evidence.judged import JudgeAnswers, JudgedEvidence
 
 
 @evidence(id="probe_answers")
@@ -19,7 +19,7 @@ class ProbeAnswers(JudgeAnswers):
 
 @evidence(id="judgeability")
 @dataclass(frozen=True)
-class Judgeability:
+class Judgeability(JudgedEvidence):
     """In which seconds of a clip the main subject can be judged, in one or two looks (WRBench's gate).
 
     The second look is taken only where the first finds no return; both are kept, apart from the scores.
@@ -30,10 +30,6 @@ class Judgeability:
     second_seconds: Annotated[Array, "T; 0 or 1"]  # of the second look; empty where it was not taken or not answered
     second_spatial: int  # whether the second look says that place can be judged on return: 1, 0, or -1 unknown
     second_state: int  # the same of the state
-    judge: str
-    frames: str = ""
-    canary: str = ""
-    problems: tuple[str, ...] = ()
 
 
 def classify_judgeable_seconds(seconds: np.ndarray) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, update_wrapper
 
 import numpy as np
 
@@ -107,12 +108,13 @@ def median_parallax_degrees(view: MatchedView) -> float:
 
 
 def score_pair_errors(
+    errors_of: Callable[[MatchedView], np.ndarray],
     track: GeometryTrack,
     matches: PairMatches,
-    errors_of: Callable[[MatchedView], np.ndarray],
-    rule: str,
-    tau: float | None,
-    least_matches: int,
+    *,
+    rule: str = "corrected",
+    tau: float | None = None,
+    least_matches: int = LEAST_MATCHES,
 ) -> Score | Unscored:
     """Mean over pairs of exp(-E / tau), with what is known about them in the facts."""
     if len(matches.points) != int(matches.offsets[-1]):
@@ -179,24 +181,13 @@ def make_spatial_metric(
     name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], distance: str
 ) -> Metric:
     """The metric of one distance between matches and what the poses demand."""
-
-    def score_distance(
-        track: GeometryTrack,
-        matches: PairMatches,
-        *,
-        rule: str = "corrected",
-        tau: float | None = None,
-        least_matches: int = LEAST_MATCHES,
-    ) -> Score | Unscored:
-        return score_pair_errors(track, matches, errors_of, rule, tau, least_matches)
-
     return rules.score_metric(
         id=f"mb_spatial_{name}", version=1, title=f"{name.capitalize()} consistency",
         needs=(GeometryTrack, PairMatches), paper=f"{rules.PAPER} eq. {equation}", upstream=f"spatial_{name}",
         responds_to=("changed layout", "moved furniture", "wrong poses"),
         blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
         doc=f"exp(-E / tau) with E the {distance}, in pixels.",
-    )(score_distance)  # fmt: skip
+    )(update_wrapper(partial(score_pair_errors, errors_of), score_pair_errors))  # fmt: skip
 
 
 spatial_epipolar = make_spatial_metric(

@@ -14,15 +14,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
-from revisit.geometry.fold_pairs import SEGMENTS, segment_bounds
+from revisit.geometry.fold_pairs import SEGMENTS
 from revisit.observers.masks import DINOV2, GREY, SAM2, SIDE, cut_square_on_grey, dino_cls_of_masked_object
 from revisit.suites.mbench.evidence import BodyFeatures, CaseAnnotations, FaceFeatures
+from revisit.suites.mbench.observers.text import segment_by_sampled_frame
 
 FRAMES = 32  # of a clip, or of each part of it
 LONG_SIDE = 1280
@@ -57,9 +57,7 @@ Describe = Callable[[np.ndarray, np.ndarray], tuple[Sequence[int], Sequence[np.n
 def frames_searched_for_faces(count: int, fps: float, annotations: CaseAnnotations, **params: Any) -> np.ndarray:
     """Numbers of the frames in which faces are searched."""
     parts = (len(annotations.get("segments") or ()) or SEGMENTS) if annotations.get("setting") == "T" else 1
-    bounds = segment_bounds(count, parts)
-    spread = [np.linspace(a, b - 1, FRAMES) for a, b in pairwise(bounds) if b > a]
-    return np.unique(np.concatenate([np.zeros(0), *spread]).round().astype(np.int64))
+    return np.array(list(segment_by_sampled_frame(count, parts, FRAMES)), dtype=np.int64)
 
 
 @observer(

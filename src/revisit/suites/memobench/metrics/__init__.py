@@ -7,6 +7,7 @@ benchmark does not have; then descriptions of the camera to sort clips by.
 from __future__ import annotations
 
 from revisit.core import METRICS
+from revisit.core.suites import metrics_of
 
 OWN = (
     "memo_visual_quality", "memo_motion_smoothness", "memo_identity", "memo_geo3d", "memo_camera", "memo_image_reward",
@@ -21,10 +22,8 @@ FIDELITY = ("memo_psnr", "memo_ssim", "memo_lpips")
 
 def suite_metric_ids() -> list[str]:
     """Ids of the metrics of this suite; what a plugin adds comes last."""
-    own = [metric_id for metric_id in (*OWN, *RETURNING, *CAMERA) if metric_id in METRICS]
-    plugins = [metric_id for metric_id in METRICS if "memobench" in METRICS[metric_id].suites and metric_id not in own]
-    others = [metric_id for metric_id in METRICS if is_failure_diagnosis_metric(metric_id) and metric_id not in plugins]
-    return [*own, *plugins, *others]
+    diagnosed = filter(is_failure_diagnosis_metric, METRICS)
+    return list(dict.fromkeys([*OWN, *RETURNING, *CAMERA, *metrics_of("memobench"), *diagnosed]))
 
 
 def is_failure_diagnosis_metric(metric_id: str) -> bool:

@@ -81,7 +81,7 @@ def camera_controllability(
     that the module's header explains.
     """
     if not np.allclose(camera.rotation @ np.swapaxes(camera.rotation, 1, 2), np.eye(3), atol=1e-3):
-        raise InvalidEvidence("SeenCamera.rotation must hold rotation matrices: orthonormal, camera to world")
+        raise InvalidEvidence("ObservedCamera.rotation must hold rotation matrices: orthonormal, camera to world")
     rules.check_rule(rule)
     count = frames.frame_count
     rows = np.flatnonzero(camera.index < count)
