@@ -36,11 +36,10 @@ def compare(
     """
     from dataclasses import asdict
 
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core import UsageError
     from revisit.results.compare import delta_as_json
     from revisit.runs.comparability import check_regressions, compare_sides, pair_sides, read_sides, unpaired_models
 
-    import_registering_modules()
     sides = read_sides(what)
     if len(sides) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
@@ -195,13 +194,12 @@ def trend(
     """
     from dataclasses import asdict
 
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core import UsageError
     from revisit.report.plots import trend_svg
     from revisit.results import trend as trends
     from revisit.results.display import score_title
     from revisit.runs import comparability
 
-    import_registering_modules()
     sides = comparability.read_sides(what)
     if len(sides) < 2:
         raise UsageError("a trend needs at least two runs or models")

@@ -29,9 +29,7 @@ def verify(
 
     from revisit.audit.cards import NOT_COMPARED
     from revisit.audit.golden import rescore_and_compare_golden_clips
-    from revisit.core import import_registering_modules
 
-    import_registering_modules()
     spreads = rescore_and_compare_golden_clips(workers)
     if json:
         console.print_json([{**asdict(spread), "kept": spread.is_within_tolerance} for spread in spreads])

@@ -179,12 +179,11 @@ def table(
     json: bool = JSON,
 ) -> None:
     """Write a table of models by metric, for a paper. The best and second are marked by the same rule as everywhere."""
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core import UsageError
     from revisit.report import leaderboards as text
     from revisit.results.display import BEST_RULE
     from revisit.results.model_facts import load_model_facts
 
-    import_registering_modules()
     if table_format not in PAPER_FORMATS:
         raise UsageError(f"there is no format {table_format!r}; there are {', '.join(PAPER_FORMATS)}")
     boards = _boards_of_runs(runs, metric, measured)

@@ -85,14 +85,13 @@ def figure(
     json: bool = JSON,
 ) -> None:
     """Draw a figure of a run, such as a radar, path or film strip."""
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core import UsageError
     from revisit.core.text import suggest_names
     from revisit.report import figures
     from revisit.results.leaderboards import headline_score_ids
     from revisit.results.run import Run
     from revisit.results.score_names import resolve_score_ids
 
-    import_registering_modules()
     if kind not in FIGURE_KINDS:
         raise UsageError(f"there is no figure {kind!r}; {suggest_names(kind, FIGURE_KINDS)}")
     finished_run = Run(run)

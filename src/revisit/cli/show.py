@@ -83,11 +83,9 @@ def _means_run_directory(thing: str) -> bool:
 
 def _print_run_verdict(path: Path, show_all: bool, json: bool) -> None:
     from revisit.cli.run_summary import print_run_summary
-    from revisit.core import import_registering_modules
     from revisit.results.run import Run
     from revisit.results.verdict import load_verdict
 
-    import_registering_modules()
     run = Run(path)
     verdict = load_verdict(run)
     if json:
@@ -98,13 +96,12 @@ def _print_run_verdict(path: Path, show_all: bool, json: bool) -> None:
 
 def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
     """Print BibTeX entries of the benchmark, the metrics with scores and the networks behind them."""
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core import UsageError
     from revisit.results.run import Run
     from revisit.runs.citations import bibtex_text, citations_of_run
 
     if not runs:
         raise UsageError("--bibtex takes the runs whose references are wanted")
-    import_registering_modules()
     uses_by_entry: dict[str, list[str]] = {}
     for path in runs:
         run = Run(path)
@@ -121,11 +118,9 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
 
 def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> None:
     """Print category, camera, backbone and parameters; stated and measured size, rate and length; cost."""
-    from revisit.core import import_registering_modules
     from revisit.results.model_facts import load_model_facts, properties_of_first_readable_clip, published_model_facts
     from revisit.results.run import Run
 
-    import_registering_modules()
     facts = load_model_facts(list(runs), file)
     clips: dict[str, Any] = {}
     for path in runs:
