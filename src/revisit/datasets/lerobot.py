@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Clip, Rejected, Remark, UsageError
+from revisit.core.optional import import_optional
 from revisit.core.text import count_and_noun, join_names, parse_json
-from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content_of_field, import_format_library
+from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content_of_field
 
 INFO = "meta/info.json"
 IMAGES = "observation.images."  # how the names of cameras begin
@@ -156,7 +157,7 @@ class LeRobot:
 
 def _read_parquet(path: Path) -> Any:
     """A parquet file, or Unusable with the sentence why not."""
-    pyarrow, parquet = (import_format_library(name, "tables") for name in ("pyarrow", "pyarrow.parquet"))
+    pyarrow, parquet = (import_optional(name, "tables") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         return parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
