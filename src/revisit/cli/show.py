@@ -21,11 +21,9 @@ def list_(
 ) -> None:
     """List metrics, distances, gates, observers, suites or sets."""
     from revisit import catalog
-    from revisit.core import UsageError
-    from revisit.core.text import suggest_names
+    from revisit.core.text import require_known_name
 
-    if kind not in KINDS:
-        raise UsageError(f"there is no list {kind!r}; {suggest_names(kind, KINDS)}")
+    require_known_name(kind, KINDS, "list")
     rows = catalog.list_rows_of_kind(kind)
     cells = [list(map(str, row.values())) for row in rows]
     console.print_json_or_table(rows, list(rows[0]), cells, json)

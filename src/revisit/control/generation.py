@@ -26,7 +26,7 @@ from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, RevisitError, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_width_and_height, read_yaml_file
+from revisit.core.text import parse_width_and_height, read_yaml_file, require_known_name
 from revisit.media.files import write_json_lines, write_text_atomically
 
 MODELS = "models.yaml"  # facts of models, beside their clips
@@ -55,8 +55,8 @@ class GeneratorChoice:
                 "somebody has to make the clips: give --command (once for each clip), --serve (one process for many) "
                 f"or --baseline ({', '.join(baselines)}); exactly one of them"
             )
-        if self.baseline and self.baseline not in baselines:
-            raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(baselines)}")
+        if self.baseline:
+            require_known_name(self.baseline, baselines, "baseline")
         function = self.function or baselines.get(self.baseline)
         workers = range(self.workers or max(1, len(self.gpus)))
         if function is not None:
