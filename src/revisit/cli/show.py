@@ -56,27 +56,26 @@ def show(
         _print_model_facts(runs, facts, json)
     elif len(runs) != 1:
         raise UsageError("show takes one run or one id; only --bibtex and --models take several runs")
-    elif _means_run_directory(things[0]):
-        refuse_other_parameters(ctx, ("things", "show_all", "json"), "the verdict of a run")
-        _print_run_verdict(Path(things[0]), show_all, json)
-    else:
+    elif card := _card_unless_run(things[0]):
         refuse_other_parameters(ctx, ("things", "json"), f"{things[0]!r}, which is no run")
-        card = catalog.card_of_id(things[0])
         console.print_json_or_text(card, catalog.card_text(card), json)
+    else:
+        refuse_other_parameters(ctx, ("things", "show_all", "json"), "the verdict of a run")
+        _print_run_verdict(runs[0], show_all, json)
 
 
-def _means_run_directory(thing: str) -> bool:
-    """Whether a run directory is meant: a folder with run.json, or a path that is not the id of anything."""
+def _card_unless_run(thing: str) -> dict[str, Any] | None:
+    """The card of an id; None where a run is meant: a folder with run.json, or a path that is the id of nothing."""
     from revisit import catalog
     from revisit.core import UsageError
 
-    if (Path(thing) / "run.json").is_file():
-        return True
+    path = Path(thing)
     try:
-        catalog.card_of_id(thing)
+        return None if (path / "run.json").is_file() else catalog.card_of_id(thing)
     except UsageError:
-        return Path(thing).exists() or Path(thing).name != thing
-    return False
+        if path.exists() or path.name != thing:
+            return None
+        raise
 
 
 def _print_run_verdict(path: Path, show_all: bool, json: bool) -> None:
