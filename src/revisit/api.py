@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit import weights
-from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError, import_registering_modules
+from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory, target_from_box
 from revisit.core.frames import as_pixel_array
 from revisit.core.observer import Params
@@ -390,7 +390,6 @@ def observe(
     >>> lab.mean[:, 0].round(1)
     array([53.6, 53.6, 53.6, 53.6], dtype=float32)
     """
-    import_registering_modules()
     chosen = OBSERVERS[observer]
     if why := weights.why_missing(chosen.weights):
         raise UsageError(f"{observer}: {why}")

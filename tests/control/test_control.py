@@ -209,7 +209,7 @@ def test_the_lengths_of_clips() -> None:
 def test_unknown_names_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown generator"):
         find_generator("nobody")
-    with pytest.raises(UsageError, match="unknown camera preset"):
+    with pytest.raises(UsageError, match="there is no camera preset"):
         preset_script("zoom")
     own = tmp_path / "own.yaml"
     for content, says in (

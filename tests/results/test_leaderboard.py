@@ -433,7 +433,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     assert page.read_text().startswith("<!doctype html>")
     assert len(json.loads(ask("--supplement", "--json").stdout)) == 21  # MemoBench 11, WRBench 2, MIND 2, and others
     assert "unknown column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
-    assert "unknown format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
+    assert "there is no format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
     assert "nothing to show" in str(ask().exception)
     assert "is not a run" in str(ask(tmp_path / "nothing").exception)
 

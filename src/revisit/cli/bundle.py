@@ -22,11 +22,9 @@ def write_run_bundle(
     run: Path = RUN, out: Path = out_option("File to write; <run>.zip by default."), json: bool = JSON
 ) -> None:
     """Put a run and the evidence behind its scores into one file. No path of this machine goes in, and no video."""
-    from revisit.core import import_registering_modules
     from revisit.results.run import Run
     from revisit.runs.bundles import write_bundle
 
-    import_registering_modules()
     path = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
     console.print_json_or_text({"file": str(path), "bytes": path.stat().st_size}, str(path), json)
 
@@ -39,9 +37,6 @@ def check_bundles(
     """Score bundles again, and look for all that was planned. Exit code 1 where it differs, 3 where that is open."""
     from dataclasses import asdict
 
-    from revisit.core import import_registering_modules
-
-    import_registering_modules()
     checks = {str(path): _check_even_damaged_bundle(path) for path in bundles}
     if json:
         console.print_json({name: {"state": result.state, **asdict(result)} for name, result in checks.items()})
@@ -84,12 +79,11 @@ def write_leaderboard_site(
     json: bool = JSON,
 ) -> None:
     """Write a static leaderboard, a row per model and protocol. Ranks have intervals; datasets differ by content."""
-    from revisit.core import SUITES, UsageError, import_registering_modules
+    from revisit.core import SUITES, UsageError
     from revisit.report.site import boards_of_bundles, write_site
     from revisit.runs.bundle_check import check_bundle
     from revisit.runs.bundles import read_bundle
 
-    import_registering_modules()
     contents = [read_bundle(path) for path in bundles]
     if len({bundle.name for bundle in contents}) < len(contents):
         raise UsageError("two bundles have one name; rename one of the files")

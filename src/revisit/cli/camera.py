@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,8 +127,6 @@ def presets(
 @app.command()
 def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
     """List the known generators. Their inputs, the form of their camera path, and what was checked."""
-    from dataclasses import asdict
-
     from revisit.control.generators import load_generators
 
     cards = load_generators(own)
@@ -201,8 +200,6 @@ def poses(
     json: bool = JSON,
 ) -> None:
     """Estimate the camera path of every clip, one file each. The same command resumes."""
-    from dataclasses import asdict
-
     from revisit.engine.request import Request
     from revisit.posing.tasks import write_missing_pose_files
 
@@ -247,8 +244,6 @@ def make_pose_tasks(request: Request, out: Path, most_frames: int | None = None)
 
     Of clips that have more frames than `most_frames`, the estimator sees the first ones only.
     """
-    from dataclasses import replace
-
     from revisit.core import UsageError
     from revisit.posing.tasks import PoseTask
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,13 +35,10 @@ def compare(
 
     Differences come with intervals, p corrected by Holm, and clips to look at.
     """
-    from dataclasses import asdict
-
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core import UsageError
     from revisit.results.compare import delta_as_json
     from revisit.runs.comparability import check_regressions, compare_sides, pair_sides, read_sides, unpaired_models
 
-    import_registering_modules()
     sides = read_sides(what)
     if len(sides) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
@@ -193,15 +191,12 @@ def trend(
     Only the clips that all of them have a score of count; beside them stands how many clips came back. Where there is
     nothing to follow, no plot is written and the exit code is 2.
     """
-    from dataclasses import asdict
-
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core import UsageError
     from revisit.report.plots import trend_svg
     from revisit.results import trend as trends
     from revisit.results.display import score_title
     from revisit.runs import comparability
 
-    import_registering_modules()
     sides = comparability.read_sides(what)
     if len(sides) < 2:
         raise UsageError("a trend needs at least two runs or models")

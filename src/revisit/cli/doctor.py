@@ -29,19 +29,16 @@ def verify(
 
     from revisit.audit.cards import NOT_COMPARED
     from revisit.audit.golden import rescore_and_compare_golden_clips
-    from revisit.core import import_registering_modules
 
-    import_registering_modules()
     spreads = rescore_and_compare_golden_clips(workers)
     if json:
         console.print_json([{**asdict(spread), "kept": spread.is_within_tolerance} for spread in spreads])
     else:
         compared = [spread for spread in spreads if spread.clips]
+        words = {False: "BEYOND", True: "kept"}
         rows = [
-            [one.question, str(one.clips), f"{one.largest:.2g}", f"{one.tolerance:g}", kept]
-            for kept, is_kept in (("BEYOND", False), ("kept", True))
-            for one in compared
-            if one.is_within_tolerance == is_kept
+            [one.question, str(one.clips), f"{one.largest:.2g}", f"{one.tolerance:g}", words[one.is_within_tolerance]]
+            for one in sorted(compared, key=lambda one: one.is_within_tolerance)
         ]
         console.print_table(("question", "clips", "largest difference", "tolerance", ""), rows, numbers=True)
         beyond = [spread.question for spread in compared if not spread.is_within_tolerance]

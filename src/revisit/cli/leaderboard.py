@@ -53,12 +53,11 @@ def print_boards(
 
     A page of HTML links to the reports of `runs`.
     """
-    from revisit.core import UsageError
+    from revisit.core.text import require_known_name
     from revisit.report.leaderboards import as_csv, as_html, as_latex, as_markdown
 
     as_text = {"terminal": as_markdown, "markdown": as_markdown, "latex": as_latex, "csv": as_csv}
-    if table_format not in FORMATS:
-        raise UsageError(f"unknown format {table_format!r}; choose one of {', '.join(FORMATS)}")
+    require_known_name(table_format, FORMATS, "format")
     require_sort_column(boards, sort)
     if out is None and table_format == "terminal":
         for board in boards:
@@ -179,14 +178,12 @@ def table(
     json: bool = JSON,
 ) -> None:
     """Write a table of models by metric, for a paper. The best and second are marked by the same rule as everywhere."""
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core.text import require_known_name
     from revisit.report import leaderboards as text
     from revisit.results.display import BEST_RULE
     from revisit.results.model_facts import load_model_facts
 
-    import_registering_modules()
-    if table_format not in PAPER_FORMATS:
-        raise UsageError(f"there is no format {table_format!r}; there are {', '.join(PAPER_FORMATS)}")
+    require_known_name(table_format, PAPER_FORMATS, "format")
     boards = _boards_of_runs(runs, metric, measured)
     if by or cost:
         model_facts = load_model_facts(runs, models)

@@ -85,16 +85,14 @@ def figure(
     json: bool = JSON,
 ) -> None:
     """Draw a figure of a run, such as a radar, path or film strip."""
-    from revisit.core import UsageError, import_registering_modules
-    from revisit.core.text import suggest_names
+    from revisit.core import UsageError
+    from revisit.core.text import require_known_name, suggest_names
     from revisit.report import figures
     from revisit.results.leaderboards import headline_score_ids
     from revisit.results.run import Run
     from revisit.results.score_names import resolve_score_ids
 
-    import_registering_modules()
-    if kind not in FIGURE_KINDS:
-        raise UsageError(f"there is no figure {kind!r}; {suggest_names(kind, FIGURE_KINDS)}")
+    require_known_name(kind, FIGURE_KINDS, "figure")
     finished_run = Run(run)
     results = finished_run.results
     if unknown := [name for name in model if name not in results.models]:
@@ -132,7 +130,7 @@ def _draw_path_or_strip(
     kind: str, results: Results, metrics: list[str], sample: str, rows: str, frames: str, run: Run
 ) -> Any:
     from revisit.core import SUITES, UsageError
-    from revisit.core.text import suggest_names
+    from revisit.core.text import require_known_name
     from revisit.geometry.camera_script import camera_path_of_length, parse_script
     from revisit.geometry.rotations import yaw_pitch_of_rotation
     from revisit.report import figures
@@ -148,8 +146,7 @@ def _draw_path_or_strip(
         sample = next((moment["sample"] for moment in moments if moment["sample"] in samples), samples[0])
         if len(samples) > 1:
             console.print_to_stderr(f"scene {sample} is drawn; --sample draws another of the {len(samples)}")
-    if sample not in samples:
-        raise UsageError(f"there is no scene {sample!r}; {suggest_names(sample, samples)}")
+    require_known_name(sample, samples, "scene")
     scene_cases = results.where(sample=sample).cases
     if kind == "path":
 

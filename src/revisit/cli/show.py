@@ -21,11 +21,9 @@ def list_(
 ) -> None:
     """List metrics, distances, gates, observers, suites or sets."""
     from revisit import catalog
-    from revisit.core import UsageError
-    from revisit.core.text import suggest_names
+    from revisit.core.text import require_known_name
 
-    if kind not in KINDS:
-        raise UsageError(f"there is no list {kind!r}; {suggest_names(kind, KINDS)}")
+    require_known_name(kind, KINDS, "list")
     rows = catalog.list_rows_of_kind(kind)
     cells = [list(map(str, row.values())) for row in rows]
     console.print_json_or_table(rows, list(rows[0]), cells, json)
@@ -58,36 +56,33 @@ def show(
         _print_model_facts(runs, facts, json)
     elif len(runs) != 1:
         raise UsageError("show takes one run or one id; only --bibtex and --models take several runs")
-    elif _means_run_directory(things[0]):
-        refuse_other_parameters(ctx, ("things", "show_all", "json"), "the verdict of a run")
-        _print_run_verdict(Path(things[0]), show_all, json)
-    else:
+    elif card := _card_unless_run(things[0]):
         refuse_other_parameters(ctx, ("things", "json"), f"{things[0]!r}, which is no run")
-        card = catalog.card_of_id(things[0])
         console.print_json_or_text(card, catalog.card_text(card), json)
+    else:
+        refuse_other_parameters(ctx, ("things", "show_all", "json"), "the verdict of a run")
+        _print_run_verdict(runs[0], show_all, json)
 
 
-def _means_run_directory(thing: str) -> bool:
-    """Whether a run directory is meant: a folder with run.json, or a path that is not the id of anything."""
+def _card_unless_run(thing: str) -> dict[str, Any] | None:
+    """The card of an id; None where a run is meant: a folder with run.json, or a path that is the id of nothing."""
     from revisit import catalog
     from revisit.core import UsageError
 
-    if (Path(thing) / "run.json").is_file():
-        return True
+    path = Path(thing)
     try:
-        catalog.card_of_id(thing)
+        return None if (path / "run.json").is_file() else catalog.card_of_id(thing)
     except UsageError:
-        return Path(thing).exists() or Path(thing).name != thing
-    return False
+        if path.exists() or path.name != thing:
+            return None
+        raise
 
 
 def _print_run_verdict(path: Path, show_all: bool, json: bool) -> None:
     from revisit.cli.run_summary import print_run_summary
-    from revisit.core import import_registering_modules
     from revisit.results.run import Run
     from revisit.results.verdict import load_verdict
 
-    import_registering_modules()
     run = Run(path)
     verdict = load_verdict(run)
     if json:
@@ -98,13 +93,12 @@ def _print_run_verdict(path: Path, show_all: bool, json: bool) -> None:
 
 def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
     """Print BibTeX entries of the benchmark, the metrics with scores and the networks behind them."""
-    from revisit.core import UsageError, import_registering_modules
+    from revisit.core import UsageError
     from revisit.results.run import Run
     from revisit.runs.citations import bibtex_text, citations_of_run
 
     if not runs:
         raise UsageError("--bibtex takes the runs whose references are wanted")
-    import_registering_modules()
     uses_by_entry: dict[str, list[str]] = {}
     for path in runs:
         run = Run(path)
@@ -121,11 +115,9 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
 
 def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> None:
     """Print category, camera, backbone and parameters; stated and measured size, rate and length; cost."""
-    from revisit.core import import_registering_modules
     from revisit.results.model_facts import load_model_facts, properties_of_first_readable_clip, published_model_facts
     from revisit.results.run import Run
 
-    import_registering_modules()
     facts = load_model_facts(list(runs), file)
     clips: dict[str, Any] = {}
     for path in runs:

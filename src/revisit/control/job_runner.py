@@ -32,10 +32,10 @@ from revisit.control.payloads import FAMILIES
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError, digest
 from revisit.core.concurrency import results_of_threads
-from revisit.core.text import join_names, parse_json
+from revisit.core.text import join_names, parse_json, require_known_name
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import make_trajectory
-from revisit.media import Limits, file_digest, frame_count_in_mp4_index, open_clip, write_picture
+from revisit.media import file_digest, frame_count_in_mp4_index, open_clip, read_clip_info, write_picture
 from revisit.media.digest import digest_of_size_and_ends
 from revisit.media.files import atomic_write_path, file_exists, write_text_atomically
 
@@ -214,8 +214,7 @@ def provenance_record(
     Without a card, a generator is told the plain path. A clip whose inputs may have shown the answer says nothing about
     memory.
     """
-    if job.policy not in INPUT_POLICIES:
-        raise UsageError(f"unknown input policy {job.policy!r}; choose one of {', '.join(INPUT_POLICIES)}")
+    require_known_name(job.policy, INPUT_POLICIES, "input policy")
     record: ClipRecord = {
         "record": job.id,
         "generator": to.id if to else "",
@@ -353,8 +352,7 @@ def size_of_first_picture(image: Path, to: Generator) -> tuple[int, int] | None:
 def clip_frames_fps_and_size(clip: Path) -> dict[str, Any]:
     """Frames, frame rate and size of a clip as it is, whatever was asked for; or why it cannot be opened."""
     try:
-        with open_clip(Clip(clip), Limits(), wanted=np.arange(0)) as stream:
-            info = stream.info
+        info = read_clip_info(Clip(clip))
     except RevisitError as error:
         return {"frames": None, "problem": str(error)}
     return {"frames": info.count, "fps": round(float(info.fps), 6), "size": [info.width, info.height]}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.core.text import read_package_yaml
+from revisit.core.text import read_package_yaml, require_known_name
 from revisit.geometry.camera_script import Axes, Step, camera_path_of_length, parse_script
 from revisit.geometry.poses import Trajectory, make_trajectory
 from revisit.geometry.rotations import axis_angle_of_rotation, rotation_from_axis_angle, yaw_pitch_of_rotation
@@ -97,8 +97,7 @@ def limit_translation_per_axis(c2w: np.ndarray, limit: float) -> np.ndarray:
 
 def preset_script(name: str, *, degrees: float = 60, metres: float = 0.5, frames: int = PRESET_FRAMES) -> str:
     """The script of a preset over so many frames; an even number cannot be told from the script alone."""
-    if name not in PRESETS:
-        raise UsageError(f"unknown camera preset {name!r}; choose one of {', '.join(PRESETS)}")
+    require_known_name(name, PRESETS, "camera preset")
     if frames < 5:
         raise UsageError(f"a preset needs at least 5 frames, such as 81, not {frames}")
     words = {"degrees": degrees, "metres": metres, "circle": 2 * np.pi}

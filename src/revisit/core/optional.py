@@ -12,7 +12,7 @@ def import_optional(module: str, extra: str) -> Any:
     """A module of an optional dependency, or the command that installs the `extra` which brings it."""
     try:
         return importlib.import_module(module)
-    except ModuleNotFoundError:
+    except ImportError:
         name = module.partition(".")[0]
         raise MissingPrerequisite(
             f"{name} is not installed; `pip install 'revisit-bench[{extra}]'` brings it"

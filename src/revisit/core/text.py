@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -173,6 +173,12 @@ def suggest_names(name: str, names: Iterable[str]) -> str:
     if near := did_you_mean_question(name, names):
         return near
     return f"there are {join_names(names, MOST_NAMES + 1)}" if names else "there are none"
+
+
+def require_known_name(name: str, names: Collection[str], noun: str) -> None:
+    """Raise UsageError where none of these is called so, with what somebody may have meant."""
+    if name not in names:
+        raise UsageError(f"there is no {noun} {name!r}; {suggest_names(name, names)}")
 
 
 def did_you_mean_question(name: str, names: Iterable[str]) -> str:

@@ -6,7 +6,6 @@ Samples of an iterator in Python are written as lossless frames with a manifest 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Clip, MissingPrerequisite, UsageError, digest
+from revisit.core import Clip, UsageError, digest
 from revisit.core.frames import as_pixel_array
 from revisit.media.cache_folders import INPUTS, cache_root
 from revisit.media.files import write_json_lines
@@ -137,15 +136,6 @@ def manifest_details_of(fields: Mapping[str, object]) -> dict[str, object]:
     others = fields.keys() - {*fields_of_manifest, *PROMPTS, *NAMES}
     rest = {name: value for name, value in fields.items() if name in others and isinstance(value, str | int | float)}
     return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
-
-
-def import_format_library(module: str, extra: str) -> Any:
-    """The library of a format; MissingPrerequisite says how to install it where it is not there."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        library = module.partition(".")[0]
-        raise MissingPrerequisite(f"{library} is not installed: pip install 'revisit-bench[{extra}]'") from None
 
 
 def _suffix_by_first_bytes(content: bytes, kinds: Mapping[bytes, str], otherwise: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Rejected, UsageError
+from revisit.core.optional import import_optional
 from revisit.core.text import parse_json
 from revisit.datasets import entries
 
@@ -44,7 +45,7 @@ def _declares_clips(shard: Path) -> bool:
 
 def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[entries.DatasetEntry | Rejected]:
     """The rows of all shards; rows without a name are numbered by shard."""
-    datasets = entries.import_format_library("datasets", "datasets")
+    datasets = import_optional("datasets", "datasets")
     for shard in _list_shards(source):
         label = shard.relative_to(source).as_posix()
         try:

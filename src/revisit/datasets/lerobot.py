@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Clip, Rejected, Remark, UsageError
+from revisit.core.optional import import_optional
 from revisit.core.text import count_and_noun, join_names, parse_json
-from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content_of_field, import_format_library
+from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content_of_field
 
 INFO = "meta/info.json"
 IMAGES = "observation.images."  # how the names of cameras begin
@@ -156,7 +157,7 @@ class LeRobot:
 
 def _read_parquet(path: Path) -> Any:
     """A parquet file, or Unusable with the sentence why not."""
-    pyarrow, parquet = (import_format_library(name, "tables") for name in ("pyarrow", "pyarrow.parquet"))
+    pyarrow, parquet = (import_optional(name, "tables") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         return parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
@@ -185,20 +186,17 @@ def camera_action_columns(names: Sequence[str]) -> tuple[dict[int, tuple[str, fl
 def camera_script_of_actions(actions: np.ndarray, columns: dict[int, tuple[str, float]]) -> str:
     """The camera script of (frames, values): the action of a frame moves the camera to the next one."""
     steps = []
-    for row in actions[:-1]:
-        moves = [
-            f"{kind}:{POSITIVE[kind]}:{float(row[column]) * scale:.6g}"
-            for column, (kind, scale) in columns.items()
-            if float(row[column])
-        ]
-        steps.append("+".join(moves))
-    runs = [(step, len(list(group))) for step, group in groupby(steps)]
-    return ",".join(_repeat_step(step, count) for step, count in runs)
+    for moves, run in groupby(_moves_of_action(row, columns) for row in actions[:-1]):
+        count = len(list(run))
+        amounts = [f"{move}:{amount * count:.6g}" for move, amount in moves]
+        steps.append(f"{'+'.join(amounts) or 'hold'}@{count}")
+    return ",".join(steps)
 
 
-def _repeat_step(step: str, count: int) -> str:
-    """The same motion for so many frames: amounts add up."""
-    if not step:
-        return f"hold@{count}"
-    moves = [move.rsplit(":", 1) for move in step.split("+")]
-    return "+".join(f"{what}:{float(amount) * count:.6g}" for what, amount in moves) + f"@{count}"
+def _moves_of_action(row: np.ndarray, columns: dict[int, tuple[str, float]]) -> list[tuple[str, float]]:
+    """What an action moves, and by how many degrees or metres, to six digits: frames alike in these are one step."""
+    return [
+        (f"{kind}:{POSITIVE[kind]}", float(f"{row[column] * scale:.6g}"))
+        for column, (kind, scale) in columns.items()
+        if row[column]
+    ]

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Rejected, Remark
+from revisit.core.optional import import_optional
 from revisit.core.text import count_and_noun, parse_json
-from revisit.datasets.entries import REFERENCES, ClipStore, Content, DatasetEntry, Unusable, import_format_library
+from revisit.datasets.entries import REFERENCES, ClipStore, Content, DatasetEntry, Unusable
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
 VIDEOS = tuple(suffix[1:] for suffix in VIDEO_SUFFIXES)
@@ -36,7 +37,7 @@ def list_tar_shards(source: Path) -> list[Path]:
 
 def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected | Remark]:
     """The samples of all shards; a name that an earlier shard has gets that of its own shard in front of it."""
-    tars = import_format_library("webdataset.tariterators", "webdataset")
+    tars = import_optional("webdataset.tariterators", "webdataset")
     names: set[tuple[object, ...]] = set()
     renamed: list[str] = []
     for shard in list_tar_shards(source):

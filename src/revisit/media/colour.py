@@ -123,13 +123,9 @@ def rgb_to_yuv420_planes(rgb: np.ndarray) -> list[np.ndarray]:
     weights = np.rint(np.array(rows) / 255 * (1 << 16)).astype(np.int32)
     pixels = rgb.astype(np.int32)
     blocks = (pixels[0::2, 0::2] + pixels[0::2, 1::2]) + (pixels[1::2, 0::2] + pixels[1::2, 1::2])
-    y = _weighted_channel_sum(pixels, weights[0]) + (16 << 16) + (1 << 15) >> 16
-    u, v = (_weighted_channel_sum(blocks, row) + (128 << 18) + (1 << 17) >> 18 for row in weights[1:])
+    y = pixels @ weights[0] + (16 << 16) + (1 << 15) >> 16
+    u, v = (blocks @ row + (128 << 18) + (1 << 17) >> 18 for row in weights[1:])
     return [plane.astype(np.uint8) for plane in (y, u, v)]
-
-
-def _weighted_channel_sum(pixels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return np.asarray(sum(pixels[..., k] * weights[k] for k in range(3)))
 
 
 def _sample_dtype(name: str, bits: str) -> np.dtype[Any]:

@@ -32,10 +32,9 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
             stream.codec_context.thread_count = 1
             stream.options = {"crf": str(crf), "preset": "veryfast", "mbtree": "0"}
             for rgb in frames:
+                _require_encodable_frame(rgb, (stream.height, stream.width, 3) if count else rgb.shape, path)
                 if not count:
-                    _require_encodable_frame(rgb, rgb.shape, path)
                     stream.height, stream.width = rgb.shape[:2]
-                _require_encodable_frame(rgb, (stream.height, stream.width, 3), path)
                 container.mux(stream.encode(_rgb_to_video_frame(rgb)))
                 count += 1
             if not count:
