@@ -305,3 +305,27 @@ def test_rooms_do_not_import_each_other_in_circles() -> None:
 def test_a_public_class_name_is_used_once() -> None:
     classes = [node.name for path in MODULES for node in ast.parse(path.read_text()).body if type(node) is ast.ClassDef]
     assert not [name for name, count in Counter(classes).items() if count > 1 and not name.startswith("_")]
+
+
+def code_lines_of_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from the signature to the end, without the docstring."""
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    first = node.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return lines - ((first.end_lineno or first.lineno) - first.lineno + 1 if documented else 0)
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    """80 lines; of a command the body counts, because its options are its help."""
+    long = []
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = code_lines_of_function(node) - (node.body[0].lineno - node.lineno if is_command(node) else 0)
+                long += [f"{module_name(path)}.{node.name}: {body}"] if body > 80 else []
+    assert not long
+
+
+def is_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether parameters have options of typer as their defaults."""
+    return any("typer.Option" in ast.unparse(default) for default in node.args.defaults)

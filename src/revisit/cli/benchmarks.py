@@ -15,11 +15,10 @@ from typing import Any, ClassVar
 import typer
 from typer.main import get_command, get_group
 
-import revisit.suites as suites
 from revisit.cli.help import Commands, PlainCommand, PlainGroup, first_sentence
 
 Source = typer.Typer | Callable[..., Any]  # a group of commands, or the function of one
-PART = "commands"
+SUITES, PART = "revisit.suites", "commands"  # where our benchmarks lie, and the file that has their commands
 
 
 class OpenGroup(PlainGroup):
@@ -91,13 +90,15 @@ def _to_click_command(command: Source, name: str) -> Any:
 @cache
 def names_of_own_suites() -> list[str]:
     """Names of the folders of our suites."""
-    return [name for _, name, is_folder in iter_modules(suites.__path__) if is_folder]
+    package = find_spec(SUITES)
+    assert package is not None
+    return [name for _, name, is_folder in iter_modules(package.submodule_search_locations) if is_folder]
 
 
 @cache
 def _commands_of_own_suites() -> list[tuple[str, Source]]:
     """Without the registries, which bring numpy: `revisit --help` can do without."""
-    names = [f"{suites.__name__}.{name}.{PART}" for name in names_of_own_suites()]
+    names = [f"{SUITES}.{name}.{PART}" for name in names_of_own_suites()]
     return [addition for name in names if find_spec(name) for addition in import_module(name).COMMANDS.items()]
 
 

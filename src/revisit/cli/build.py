@@ -26,10 +26,9 @@ def check_dataset(
 ) -> None:
     """List what the suite could not score, or is not as the card says. Exit code 1 if there is anything."""
     from revisit.core.text import count_and_noun
-    from revisit.suites.authoring import card_problems
 
     name, tools = _suite_and_dataset_tools(data, suite)
-    problems = [*card_problems(data), *tools.problems(data)]
+    problems = tools.problems_with_card(data)
     verdict = count_and_noun(len(problems), "problem") if problems else f"a dataset of {name}, nothing is wrong"
     if json:
         console.print_json({"suite": name, "problems": problems})

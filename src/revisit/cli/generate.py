@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from revisit.control.generators import Generator
     from revisit.control.job_runner import GenerationSettings, JobResult
     from revisit.control.jobs import JobBatch
+    from revisit.core import Rejected
+    from revisit.preflight.check import CheckReport
     from revisit.preflight.expected import Expected
 
 ONLY = typer.Option([], help="Only these subsets, conditions or samples (repeatable, or separated by commas).")
@@ -257,19 +259,14 @@ def check(
     Also for duplicates and wrong camera paths. The exit code is 0 if nothing is wrong, and 1 if anything is. Without
     any clip only the inputs are checked.
     """
-    from revisit.core import SUITES, Case, Rejected, UsageError
-    from revisit.core.text import count_and_noun, parse_named_values, split_commas
-    from revisit.media import is_clip_file
+    from revisit.core import SUITES, UsageError
+    from revisit.core.text import parse_named_values, split_commas
     from revisit.preflight import expected as expecting
-    from revisit.preflight.check import KINDS, check_clips
-    from revisit.suites.clips import MANIFEST, find_clip_files, is_frame_folder, read_manifest
+    from revisit.preflight.check import check_clips
 
     others: list[Path] = []
     rejected: list[Rejected] = []
-    place = Path(what)
-    manifest = place / MANIFEST if place.is_dir() else place
-
-    if what in SUITES and not place.is_dir():
+    if what in SUITES and not Path(what).is_dir():
         from revisit.control.generation import batch_requests, load_batch
         from revisit.control.generators import find_generator
 
@@ -283,25 +280,8 @@ def check(
         print_left_out_jobs_and_remarks(batch)
         expected = [expecting.expected_of_job(job, batch.home) for job in batch.jobs]
         others = expecting.find_unexpected_videos(batch.allowed)
-    elif manifest.is_file() and is_clip_file(manifest):
-        expected = [expecting.Expected(manifest.stem, manifest)]
-    elif manifest.is_file() and not layout:
-        entries = list(read_manifest(manifest, root))
-        rejected = [entry for entry in entries if isinstance(entry, Rejected)]
-        cases = [entry for entry in entries if isinstance(entry, Case)]
-        expected = expecting.expected_of_cases(cases, manifest.parent)
-        listed = {one.clip.resolve() for one in expected}
-        found = find_clip_files(place) if place.is_dir() else ()
-        if unlisted := [path for _, _, path in found if path.resolve() not in listed]:
-            left_out = count_and_noun(len(unlisted), "clip")
-            console.print_notes(f"{MANIFEST} does not list {left_out} of the folder, such as {unlisted[0]}")
-    elif is_frame_folder(place):
-        expected = [expecting.Expected(place.resolve().name, place)]
-    elif place.is_dir():
-        paths = [path for _, _, path in find_clip_files(place)]
-        expected = _add_models_and_missing_clips(expecting.expected_in_folder(place, paths), place, layout)
     else:
-        raise UsageError(f"{what}: there is no such suite, file or folder; suites are {', '.join(SUITES)}")
+        expected, rejected = _expected_in_place(what, layout, root)
     if not expected and not rejected:
         raise UsageError(f"{what}: there is no clip and no job to check")
     count = console.Counter("looked at")
@@ -312,7 +292,46 @@ def check(
         faults = [{**vars(fault), "clip": str(fault.clip)} for fault in result.faults]
         remarks = {"not_checked": result.unchecked, "remarks": result.remarks}
         console.print_json({"clips": result.clips, "there": result.there, "faults": faults, **remarks})
-        raise typer.Exit(1 if result.faults else 0)
+    else:
+        _print_check_result(result)
+    raise typer.Exit(1 if result.faults else 0)
+
+
+def _expected_in_place(what: str, layout: str, root: Sequence[Path]) -> tuple[list[Expected], list[Rejected]]:
+    """The clips of a file, a manifest or a folder, and what a manifest names that cannot be used."""
+    from revisit.core import SUITES, Case, Rejected, UsageError
+    from revisit.core.text import count_and_noun
+    from revisit.media import is_clip_file
+    from revisit.preflight import expected as expecting
+    from revisit.suites.clips import MANIFEST, find_clip_files, is_frame_folder, read_manifest
+
+    place = Path(what)
+    manifest = place / MANIFEST if place.is_dir() else place
+    if manifest.is_file() and is_clip_file(manifest):
+        return [expecting.Expected(manifest.stem, manifest)], []
+    if manifest.is_file() and not layout:
+        entries = list(read_manifest(manifest, root))
+        cases = [entry for entry in entries if isinstance(entry, Case)]
+        expected = expecting.expected_of_cases(cases, manifest.parent)
+        listed = {one.clip.resolve() for one in expected}
+        found = find_clip_files(place) if place.is_dir() else ()
+        if unlisted := [path for _, _, path in found if path.resolve() not in listed]:
+            left_out = count_and_noun(len(unlisted), "clip")
+            console.print_notes(f"{MANIFEST} does not list {left_out} of the folder, such as {unlisted[0]}")
+        return expected, [entry for entry in entries if isinstance(entry, Rejected)]
+    if is_frame_folder(place):
+        return [expecting.Expected(place.resolve().name, place)], []
+    if place.is_dir():
+        paths = [path for _, _, path in find_clip_files(place)]
+        return _add_models_and_missing_clips(expecting.expected_in_folder(place, paths), place, layout), []
+    raise UsageError(f"{what}: there is no such suite, file or folder; suites are {', '.join(SUITES)}")
+
+
+def _print_check_result(result: CheckReport) -> None:
+    """Print the faults by kind, and how many clips there are."""
+    from revisit.core.text import count_and_noun
+    from revisit.preflight.check import KINDS
+
     rows = []
     for kind, meaning in KINDS.items():
         mine = [fault for fault in result.faults if fault.kind == kind]
@@ -331,7 +350,6 @@ def check(
         typer.echo(f"there are no clips yet; the inputs of {result.clips} clips were checked: {finding}")
     else:
         typer.echo(f"{result.there} of {result.clips} clips exist; {finding}")
-    raise typer.Exit(1 if result.faults else 0)
 
 
 def _add_models_and_missing_clips(expected: list[Expected], folder: Path, layout: str) -> list[Expected]:

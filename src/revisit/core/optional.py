@@ -12,8 +12,8 @@ def import_optional(module: str, extra: str) -> Any:
     """A module of an optional dependency, or the command that installs the `extra` which brings it."""
     try:
         return importlib.import_module(module)
-    except ImportError:
+    except ImportError as error:
         name = module.partition(".")[0]
-        raise MissingPrerequisite(
-            f"{name} is not installed; `pip install 'revisit-bench[{extra}]'` brings it"
-        ) from None
+        missing = isinstance(error, ModuleNotFoundError)
+        problem = "is not installed" if missing else f"is installed, but cannot be imported ({error})"
+        raise MissingPrerequisite(f"{name} {problem}; `pip install 'revisit-bench[{extra}]'` brings it") from None

@@ -48,6 +48,10 @@ class DatasetTools:
     describe: Callable[[Path], DatasetDescription]
     problems: Callable[[Path], list[str]]
 
+    def problems_with_card(self, root: Path) -> list[str]:
+        """What does not agree with the dataset's card, and what the suite could not score."""
+        return [*card_problems(root), *self.problems(root)]
+
 
 def write_dataset_card(
     root: Path, suite: str, *, title: str, licence: str, source: str, counts: Mapping[str, int]

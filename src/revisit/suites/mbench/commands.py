@@ -23,6 +23,7 @@ from revisit.suites.mbench.commands_dataset import build_both_datasets, import_v
 
 if TYPE_CHECKING:
     from revisit.results.run import Run
+    from revisit.suites.mbench.names import MemoryDimension
 
 app = Commands("MBench: the commands of its public evaluator.")
 
@@ -140,30 +141,20 @@ def evaluate_dataset(
     json: bool = JSON,
 ) -> None:
     """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
-    from revisit.core import UsageError
     from revisit.core.text import split_commas
     from revisit.engine.request import Request
     from revisit.suites.mbench.dataset import open_mbench_dataset
-    from revisit.suites.mbench.names import JUDGED, TRIGGER, gates_of_setting, named_dimensions_or_all
+    from revisit.suites.mbench.names import JUDGED
 
     data = open_mbench_dataset(source, root)
-    gates = gates_of_setting(data.setting, bool(vlm_judge) and not ignore_trigger)
+    with_trigger = bool(vlm_judge) and not ignore_trigger
     names = split_commas(metrics)
-    # `trigger` asks whether clips of all subsets pose the test: for a machine that has the judge.
-    asks_trigger, metric_names = "trigger" in names, [name for name in names if name != "trigger"]
-    if asks_trigger and gates != [TRIGGER]:
-        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
-    dimensions = named_dimensions_or_all(metric_names, data.setting) if metric_names or not asks_trigger else []
-    if metric_names and not asks_trigger:
+    gates, dimensions = _gates_and_dimensions(names, data.setting, with_trigger)
+    if names and "trigger" not in names:
         subsets = subsets or ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
     judge = vlm_judge
     if vlm_judge == "openai-compatible":
-        for option, value, allowed in (
-            ("--vlm-api-style", vlm_api_style, "chat_completions"),
-            ("MBENCH_VLM_ENDPOINT_PATH", vlm_endpoint_path, ENDPOINT),
-        ):
-            if value.lstrip("/") != allowed.lstrip("/"):
-                raise UsageError(f"{option} is {value!r}; only {allowed} is supported")
+        _refuse_other_endpoints(vlm_api_style, vlm_endpoint_path)
         judge = str(output / "judge.yaml")
         _write_judge_file(Path(judge), vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
     settings_by_name = {
@@ -195,14 +186,47 @@ def evaluate_dataset(
     if json:
         console.print_json(run.summary)
     elif not quiet:
-        from revisit.cli.run_summary import print_file_notes, print_run_summary
-
-        print_run_summary(run.summary, show_all=True, folder=run.path)
-        print_file_notes(run.plan, run.facts["notes"])
-        console.print_to_stderr(f"results: {run.path / 'metrics'}")
+        _print_whole_summary(run)
     valid = ("scored", "open", "closed") if not dimensions else ("scored",)
     scored = any(record.status in valid for record in run.results.records)
     raise typer.Exit(0 if scored else 1)
+
+
+def _gates_and_dimensions(
+    names: list[str], setting: str, with_trigger: bool
+) -> tuple[list[str], list[MemoryDimension]]:
+    """The gates and dimensions that are asked; `trigger` asks whether clips of all subsets pose the test.
+
+    It is for a machine that has the judge, and alone asks no dimension.
+    """
+    from revisit.core import UsageError
+    from revisit.suites.mbench.names import TRIGGER, gates_of_setting, named_dimensions_or_all
+
+    gates, metric_names = gates_of_setting(setting, with_trigger), [name for name in names if name != "trigger"]
+    if "trigger" not in names:
+        return gates, named_dimensions_or_all(metric_names, setting)
+    if gates != [TRIGGER]:
+        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
+    return gates, named_dimensions_or_all(metric_names, setting) if metric_names else []
+
+
+def _refuse_other_endpoints(api_style: str, endpoint_path: str) -> None:
+    from revisit.core import UsageError
+
+    for option, value, allowed in (
+        ("--vlm-api-style", api_style, "chat_completions"),
+        ("MBENCH_VLM_ENDPOINT_PATH", endpoint_path, ENDPOINT),
+    ):
+        if value.lstrip("/") != allowed.lstrip("/"):
+            raise UsageError(f"{option} is {value!r}; only {allowed} is supported")
+
+
+def _print_whole_summary(run: Run) -> None:
+    from revisit.cli.run_summary import print_file_notes, print_run_summary
+
+    print_run_summary(run.summary, show_all=True, folder=run.path)
+    print_file_notes(run.plan, run.facts["notes"])
+    console.print_to_stderr(f"results: {run.path / 'metrics'}")
 
 
 def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, longest: int | None) -> None:
