@@ -158,7 +158,7 @@ def scene_kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     rows = [
         (f"{model}, {kind}", [part.cell(metric_id) for metric_id in metric_ids])
         for model in results.models
-        for kind, mine in sorted(kinds.items())
+        for kind, mine in kinds.items()
         if (part := mine.where(model=model)).cases
     ]
     return [make_table("Scores by kind of scene", note, [METRICS[metric_id].title for metric_id in metric_ids], rows)]

@@ -16,6 +16,7 @@ from revisit.core import Case, Clip, MediaError, Rejected, UsageError
 from revisit.core.text import convert_read_errors, parse_json, parse_numbered_json_lines, read_package_yaml
 from revisit.media.files import file_exists
 from revisit.media.text_files import read_json_object
+from revisit.suites.clips import first_file
 from revisit.suites.wrbench.prompts import TIERS, Row
 from revisit.suites.wrbench.records import CAMERAS, condition_and_input_of_model, make_record_case, normalize_record_id
 from revisit.suites.wrbench.sidecars import sidecar_path, why_not_main_profile
@@ -75,8 +76,7 @@ def read_sidecar_facts(clip: Path) -> tuple[str, dict[str, object], dict[str, Pa
         notes["outside_main_profile"] = why_not_main_profile(facts)
     script = str(facts.get("camera_script") or payload.get("camera_script") or "")
     annotations = {name: value for name, value in notes.items() if value is not None}
-    paths = [sidecar_path(clip, name) for name in ("target_c2w.npy", "camera_trajectory.json")]
-    pose_file = next((path for path in paths if path.is_file()), None)
+    pose_file = first_file(sidecar_path(clip, name) for name in ("target_c2w.npy", "camera_trajectory.json"))
     return script, annotations, {} if pose_file is None else {"true_poses": pose_file}
 
 
