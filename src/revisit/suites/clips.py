@@ -51,14 +51,12 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
 
 def visible_folders(folder: Path) -> list[Path]:
     """The folders in a folder that are not hidden, in natural order; none where there is no such folder."""
-    inside = folder.glob("[!.]*") if folder.is_dir() else ()
-    return sorted((path for path in inside if path.is_dir()), key=natural_order)
+    return sorted((path for path in folder.glob("[!.]*") if path.is_dir()), key=natural_order)
 
 
 def video_files(folder: Path) -> list[Path]:
     """The videos directly in a folder that are not hidden, in natural order; none where there is no such folder."""
-    inside = folder.glob("[!.]*") if folder.is_dir() else ()
-    videos = (path for path in inside if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
+    videos = (path for path in folder.glob("[!.]*") if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
     return sorted(videos, key=natural_order)
 
 

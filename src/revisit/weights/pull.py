@@ -58,6 +58,7 @@ class Pull:
 
     offline: bool = False
     progress: Progress = ignore_progress
+    mirror: str = ""  # a folder or an address that is asked first
     work: Path = field(default_factory=lambda: weights_root() / WORK)
     archives: dict[str, Path] = field(default_factory=dict)
 
@@ -67,15 +68,20 @@ def pull_weights(
     *,
     offline: bool = False,
     again: bool = False,
+    mirror: str = "",
     progress: Progress = ignore_progress,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[PullResult]:
-    """Bring the weights of these ids here; what is here and whole is left alone unless it is wanted `again`."""
+    """Bring the weights of these ids here; what is here and whole is left alone unless it is wanted `again`.
+
+    A `mirror` takes the place of the one that the environment names.
+    """
     locked_entries = [require_lock_entry(id) for id in dict.fromkeys(ids)]
     if not again and all(not isinstance(find_local_weights(one), str) for one in locked_entries):
         return [_pull_entry(one, Pull(), again) for one in locked_entries]
     with _disk_errors_as_sentences(), _hold_pull_lock(say):
-        batch = Pull(offline or os.environ.get(OFFLINE, "") not in ("", "0"), progress)
+        offline = offline or os.environ.get(OFFLINE, "") not in ("", "0")
+        batch = Pull(offline, progress, mirror or os.environ.get(MIRROR, ""))
         try:
             outcomes = []
             for one in locked_entries:
@@ -172,7 +178,7 @@ Getter = Callable[[Path], "dict[str, str] | None"]  # fills a folder with the fi
 
 def _download_attempts(locked: LockedWeights, batch: Pull) -> Iterator[tuple[str, Getter]]:
     """Ways to get an entry, in the order in which they are tried."""
-    mirror = os.environ.get(MIRROR, "")
+    mirror = batch.mirror
     if mirror and not (batch.offline and _is_url(mirror)):
         below = Source(folder=f"{mirror.rstrip('/')}/{locked.id}/")
         where = url_without_secrets(mirror) if _is_url(mirror) else mirror

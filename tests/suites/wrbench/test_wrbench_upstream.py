@@ -159,7 +159,7 @@ def test_what_failed_is_missing_and_broken_files_are_told(example: Path, tmp_pat
     assert [type(entry).__name__ for entry in found] == ["Rejected", "Rejected", "Case", "Rejected"]
     failed, broken, _, odd = found
     assert isinstance(failed, Rejected) and failed.missing and "out of memory" in failed.reason
-    assert isinstance(broken, Rejected) and "camera.json is not JSON" in broken.reason
+    assert isinstance(broken, Rejected) and "camera.json: this is not a JSON document" in broken.reason
     assert isinstance(odd, Rejected) and odd.id.endswith("line 4") and "video_id" in odd.reason
     video.with_name(f"{video.name}.camera.json").unlink()
     video.unlink()

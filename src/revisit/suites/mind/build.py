@@ -17,8 +17,7 @@ import numpy as np
 from revisit.core import MediaError, UsageError
 from revisit.core.text import convert_read_errors
 from revisit.geometry.formats import format_colmap
-from revisit.geometry.poses import InvalidPoses, invert_rigid_poses, make_trajectory, require_rigid_poses, to_4x4_poses
-from revisit.geometry.rotations import rotation_from_yaw_pitch, yaw_pitch_of_rotation
+from revisit.geometry.poses import InvalidPoses, make_trajectory, require_rigid_poses, to_4x4_poses
 from revisit.judges.questions import JsonObject, Question, Text
 from revisit.media import frame_count_in_mp4_index, load_npy, write_picture
 from revisit.media.files import write_text_atomically
@@ -32,6 +31,7 @@ from revisit.suites.mind.world_keys import (
     Actor,
     KeySteps,
     action_file_content,
+    infer_keys_from_path,
     keys_out_and_back,
     walk_with_keys,
 )
@@ -45,7 +45,6 @@ CAPTION = Question(
     JsonObject({"caption": Text(900), "kind": Text(40)}),
 )
 TICKS = 24  # out, and as many back
-STILL = 0.2  # of a usual step: what is less is no key
 
 
 def read_held_keys(path: Path, frames: int) -> list[str]:
@@ -65,33 +64,6 @@ def read_held_keys(path: Path, frames: int) -> list[str]:
 def camera_path_of_keys(keys: Sequence[str], steps: KeySteps) -> np.ndarray:
     """Camera-to-world poses (frames, 4, 4); the keys of a frame lead to the next one."""
     return np.stack([actor.camera_pose() for actor in walk_with_keys(keys, Actor(), steps)])
-
-
-def infer_keys_from_path(c2w: np.ndarray) -> list[str]:
-    """The keys that would lead along a path: what each step does along its own axes, where it does enough."""
-    yaw, pitch = yaw_pitch_of_rotation(c2w[:, :3, :3])
-    turn, tilt = np.diff(np.degrees(np.unwrap(np.radians(yaw)))), np.diff(pitch)
-    level = c2w.copy()
-    for pose, angle in zip(level, yaw, strict=True):
-        pose[:3, :3] = rotation_from_yaw_pitch(float(angle), 0.0)
-    motion = (invert_rigid_poses(level[:-1]) @ level[1:])[:, :3, 3]
-    keys = [""] * len(c2w)
-    # Ways are compared with ways, so that a little slip beside a long stride is no key.
-    stride = _median_moving_step(np.hypot(motion[:, 0], motion[:, 2]))
-    for letters, change, usual in (
-        ("ws", motion[:, 2], stride), ("da", motion[:, 0], stride), ("un", tilt, _median_moving_step(tilt)),
-        ("rl", turn, _median_moving_step(turn)),
-    ):  # fmt: skip
-        for k, value in enumerate(change):
-            if usual and abs(value) > STILL * usual:
-                keys[k] += letters[0] if value > 0 else letters[1]
-    return keys
-
-
-def _median_moving_step(change: np.ndarray) -> float:
-    """The size of a usual step; 0 where nothing moves."""
-    moved = np.abs(change)[np.abs(change) > 1e-6]
-    return float(np.median(moved)) if len(moved) else 0.0
 
 
 def write_mind_dataset(

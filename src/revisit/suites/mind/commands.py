@@ -107,7 +107,7 @@ def _install_cached_weights(cache: Path) -> None:
     import tempfile
 
     from revisit.weights.lock import require_lock_entry
-    from revisit.weights.pull import MIRROR, pull_weights
+    from revisit.weights.pull import pull_weights
     from revisit.weights.weights_folder import find_local_weights
 
     files = {
@@ -117,18 +117,12 @@ def _install_cached_weights(cache: Path) -> None:
     }
     if not files:
         return
-    before = {MIRROR: os.environ[MIRROR]} if MIRROR in os.environ else {}
     with tempfile.TemporaryDirectory() as mirror:
         for id, path in files.items():
             place = Path(mirror) / id / path.name
             place.parent.mkdir()
             place.symlink_to(path.resolve())
-        os.environ[MIRROR] = mirror
-        try:
-            outcomes = pull_weights(list(files), offline=True)
-        finally:
-            os.environ.pop(MIRROR)
-            os.environ |= before
+        outcomes = pull_weights(list(files), offline=True, mirror=mirror)
     for outcome in outcomes:
         console.print_to_stderr(f"{outcome.id}: {outcome.state} from {files[outcome.id]}")
 

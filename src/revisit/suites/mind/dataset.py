@@ -103,11 +103,10 @@ def _common_job_fields(
     """What jobs of both kinds have: length, keys and path."""
     frames = min(request.clip_length(len(rows)), len(rows))
     rows = rows[:frames]
-    has_poses = all("actor_pos" in row or "camera_pos" in row for row in rows)
-    upright = from_unreal_rows(rows).c2w if has_poses else None  # turns are told about the vertical of the world
     actions = tuple({key: int(row.get(key, 0)) for key in KEYS} for row in rows)
     path, script = None, ""
-    if upright is not None:
+    if all("actor_pos" in row or "camera_pos" in row for row in rows):
+        upright = from_unreal_rows(rows).c2w  # turns are told about the vertical of the world
         changes = [number for number, (before, now) in enumerate(pairwise(actions), start=1) if now != before]
         path, script = resample_relative_path(upright, frames), script_of_path(upright, changes)
     return {

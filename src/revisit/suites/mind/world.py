@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from revisit.geometry.formats import format_colmap
-from revisit.geometry.poses import invert_rigid_poses, make_trajectory
-from revisit.geometry.rotations import rotation_from_axis_angle, yaw_pitch_of_rotation
+from revisit.geometry.poses import make_trajectory
+from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.media import encode_mp4, save_npz, write_picture
 from revisit.media.files import write_text_atomically
 from revisit.suites.mind.world_keys import (
@@ -30,6 +30,7 @@ from revisit.suites.mind.world_keys import (
     Actor,
     KeySteps,
     action_file_content,
+    infer_keys_from_path,
     keys_out_and_back,
     walk_with_keys,
 )
@@ -61,7 +62,6 @@ PERSPECTIVES = {FIRST_PERSON: False, "3rd_data": True}
 MODELS = ("copy", "frozen", "weak_turns")
 START = Actor(pitch=PITCH)
 GONE_OUT = ("-wr", "-a", "-u", "-s")  # of the ten action files
-WALK_KEYS, TURN_KEYS = {1: "w", 0: "", -1: "s"}, {1: "r", 0: "", -1: "l"}  # sign of a motion -> its key
 CONTEXT = 4  # frames of a film
 # Without a rest, so that the way back mirrors the way out.
 SCRIPT = "yaw:{away}:60+dolly:forward:0.4@{half},yaw:{back}:60+dolly:back:0.4@{rest}"
@@ -248,7 +248,7 @@ DEMOS.add("mind", write_mind_demo)
 def write_mind_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the recording and the clips of one film that are not there."""
     truth = folder / "MIND-Data" / FIRST_PERSON / "test"
-    keys = _keys_of_poses(film.poses)
+    keys = infer_keys_from_path(film.poses)
     recording = truth / "mem_test" / name
     common.video(recording / "video.mp4", common.true_frames(film), film.fps)
     write_text_atomically(
@@ -267,14 +267,6 @@ def write_mind_film(folder: Path, name: str, film: Film, models: Sequence[Model]
             common.video(mirror, [frames[k] for k in back_and_forth], film.fps)
         common.write_missing_arrays(prediction / "poses.npz", poses=model.poses(film, seed)[CONTEXT:])
     return {"name": name}
-
-
-def _keys_of_poses(c2w: np.ndarray) -> list[str]:
-    """The keys that lead from each frame to the next: a step ahead or back, and a turn to the right or to the left."""
-    yaw = np.degrees(np.unwrap(np.radians(yaw_pitch_of_rotation(c2w[:, :3, :3])[0])))
-    ahead = (invert_rigid_poses(c2w[:-1]) @ c2w[1:])[:, 2, 3]
-    signs = np.sign(ahead.round(9)), np.sign(np.diff(yaw).round(9))
-    return [*(WALK_KEYS[int(walk)] + TURN_KEYS[int(turn)] for walk, turn in zip(*signs, strict=True)), ""]
 
 
 def mind_film_orders(seed: int) -> list[Order]:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.geometry.poses import to_unreal
-from revisit.geometry.rotations import rotation_from_yaw_pitch
+from revisit.geometry.poses import invert_rigid_poses, make_rigid_poses, to_unreal
+from revisit.geometry.rotations import rotation_from_axis_angle, rotation_from_yaw_pitch, yaw_pitch_of_rotation
 
 CODES = {
     "w": ("ws", 1), "s": ("ws", 2), "a": ("ad", 1), "d": ("ad", 2), "u": ("ud", 1), "n": ("ud", 2), "l": ("lr", 1),
     "r": ("lr", 2),
 }  # fmt: skip
+STILL = 0.2  # of a usual step: what is less is no key
 OPPOSITE = dict(zip("wsadunlr", "swdanurl", strict=True))
 # The ten go-and-return files of the dataset, and the keys that are held on the way out.
 MIRRORS = {
@@ -69,6 +70,31 @@ def walk_with_keys(keys: Sequence[str], start: Actor, steps: KeySteps) -> list[A
     for keys_of_frame in keys[:-1]:
         actors.append(actors[-1].move_one_frame(keys_of_frame, steps))
     return actors
+
+
+def infer_keys_from_path(c2w: np.ndarray) -> list[str]:
+    """The keys that would lead along a path: what each step does along its own axes, where it does enough."""
+    yaw, pitch = yaw_pitch_of_rotation(c2w[:, :3, :3])
+    turn, tilt = np.diff(np.degrees(np.unwrap(np.radians(yaw)))), np.diff(pitch)
+    level = make_rigid_poses(rotation_from_axis_angle((0, 1, 0), yaw), c2w[:, :3, 3])
+    motion = (invert_rigid_poses(level[:-1]) @ level[1:])[:, :3, 3]
+    keys = [""] * len(c2w)
+    # Ways are compared with ways, so that a little slip beside a long stride is no key.
+    stride = _median_moving_step(np.hypot(motion[:, 0], motion[:, 2]))
+    for letters, change, usual in (
+        ("ws", motion[:, 2], stride), ("da", motion[:, 0], stride), ("un", tilt, _median_moving_step(tilt)),
+        ("rl", turn, _median_moving_step(turn)),
+    ):  # fmt: skip
+        for k, value in enumerate(change):
+            if usual and abs(value) > STILL * usual:
+                keys[k] += letters[0] if value > 0 else letters[1]
+    return keys
+
+
+def _median_moving_step(change: np.ndarray) -> float:
+    """The size of a usual step; 0 where nothing moves."""
+    moved = np.abs(change)[np.abs(change) > 1e-6]
+    return float(np.median(moved)) if len(moved) else 0.0
 
 
 def keys_out_and_back(out_keys: str, ticks: int) -> list[str]:

@@ -50,15 +50,14 @@ def observe_neighbour_difference(clip: ClipInfo) -> FrameStream:
     """Mean absolute difference of each frame from the one before it, over pixels and channels."""
     import cv2
 
-    index: list[int] = []
-    difference: list[float] = []
+    rows: list[tuple[int, float]] = []
     before: np.ndarray | None = None
     while (frame := (yield)) is not None:
         if before is not None:
-            index.append(frame.index)
-            difference.append(float(np.mean(cv2.mean(cv2.absdiff(frame.rgb, before))[:3])) / 255)
+            rows.append((frame.index, float(np.mean(cv2.mean(cv2.absdiff(frame.rgb, before))[:3])) / 255))
         before = frame.rgb
-    return NeighbourDifference(np.array(index, dtype=np.int64), np.array(difference))
+    index, difference = np.array(rows, dtype=np.float64).reshape(-1, 2).T
+    return NeighbourDifference(index.astype(np.int64), difference)
 
 
 @observer(

@@ -110,8 +110,7 @@ def _parse_case(content: Mapping[str, Any], name: str, data: Path) -> Case:
     turns = list(content["interactions"])
     if not turns:
         raise ValueError("it has no interactions")
-    actions, types = ([str(turn.get(field) or "") for turn in turns] for field in ("action", "type"))
-    prompts = [str(turn.get("prompt") or "") for turn in turns]
+    actions, types, prompts = ([str(turn.get(field) or "") for turn in turns] for field in ("action", "type", "prompt"))
     place, looks = content.get("scene_adherence") or {}, content.get("subject_adherence") or {}
     of_type = {
         kind: " ".join(prompt for prompt, of in zip(prompts, types, strict=True) if of == kind).strip()

@@ -65,7 +65,8 @@ def _dimension_table(title: str, note: str, means: Mapping[str, Mapping[str, flo
     names, rows = [*DIMENSIONS, AVERAGE], []
     for model, columns in means.items():
         row = dimension_means(columns, with_gaps=with_gaps)
-        rows.append((model, [_format_percent(row.get(name), _column_count_note(columns, name)) for name in names]))
+        cells = [f"{row[name]:.1f}{_column_count_note(columns, name)}" if name in row else "–" for name in names]
+        rows.append((model, cells))
     return make_table(title, note, names, rows)
 
 
@@ -96,10 +97,6 @@ def _column_count_note(columns: Mapping[str, float], dimension: str) -> str:
     ids = DIMENSIONS.get(dimension, [])
     count = sum(metric in columns for metric in ids)
     return f" ({count} of {len(ids)} columns)" if count < len(ids) else ""
-
-
-def _format_percent(value: float | None, note: str = "") -> str:
-    return "–" if value is None else f"{value:.1f}{note}"
 
 
 def wbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:

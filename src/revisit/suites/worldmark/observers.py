@@ -70,17 +70,15 @@ def observe_key_flow(clip: ClipInfo, model: str, flow_file: Path | None) -> Fram
     length = np.hypot(x, y) + 1e-6
     x, y = x / length, y / length
     waiting: deque[Frame] = deque(maxlen=APART)
-    index: list[int] = []
-    rows: list[tuple[float, float]] = []
+    rows: list[tuple[int, float, float]] = []
     while (frame := (yield)) is not None:
         if len(waiting) == APART:
             flow = maker.calc(flow_input_picture(waiting[0], model), flow_input_picture(frame, model), None)
             u, v = flow[..., 0], flow[..., 1]
-            index.append(waiting[0].index)
-            rows.append((float(u.mean()), float((u * x + v * y).mean())))
+            rows.append((waiting[0].index, float(u.mean()), float((u * x + v * y).mean())))
         waiting.append(frame)
-    table = np.array(rows, dtype=np.float64).reshape(-1, 2)
-    return KeyFlow(np.array(index, dtype=np.int64), table[:, 0], table[:, 1], DIS)
+    index, horizontal, radial = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    return KeyFlow(index.astype(np.int64), horizontal, radial, DIS)
 
 
 def read_cached_flow(path: Path, count: int) -> KeyFlow:

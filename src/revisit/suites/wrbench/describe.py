@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from revisit.core import UsageError
+from revisit.core.grouping import group_items
 from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
 from revisit.suites.wrbench.build import CAMERA
 from revisit.suites.wrbench.jobs import PUBLISHED
@@ -49,8 +50,7 @@ def wrbench_dataset_problems(folder: Path) -> list[str]:
     except UsageError as error:
         return [str(error)]
     sentences = []
-    for family in dict.fromkeys(task.family for task in tasks):
-        mine = [task for task in tasks if task.family == family]
+    for family, mine in group_items(tasks, lambda task: task.family).items():
         if {task.factor for task in mine} != set(TIERS.values()):
             sentences.append(f"{family}: it has {len(mine)} of the four events")
         if not any(task.first_frame for task in mine):

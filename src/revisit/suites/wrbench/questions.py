@@ -74,22 +74,21 @@ def ask_judgeability(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
-    fields: tuple[dict[str, Schema], ...] = ({"subject": Text(120)}, {"place": YesNo(), "state": YesNo()})
-    looks = []
-    for name, parts in zip(LOOKS, fields, strict=True):
-        places, context = _template_values_and_context(questions or {}, frames, prompt, annotations)
-        text = format_event_context(prompt, annotations) + fill_template(LOOKS[name], places)
-        if questions is not None and questions.get(name):
-            text = context + fill_template(questions[name], places)
-        count = int(places["seconds"])
-        schema = JsonObject({**parts, "seconds": Many(YesNo(), count, count)})
-        looks.append(Question(f"judgeability.{name.removesuffix('_look')}", text, schema))
-    answers: list[JudgeAnswer] = yield [looks[0]]
+    places, context = _template_values_and_context(questions or {}, frames, prompt, annotations)
+    count = int(places["seconds"])
+
+    def look(name: str, parts: Mapping[str, Schema]) -> Question:
+        text = format_event_context(prompt, annotations) + fill_template(LOOKS[f"{name}_look"], places)
+        if questions is not None and questions.get(f"{name}_look"):
+            text = context + fill_template(questions[f"{name}_look"], places)
+        return Question(f"judgeability.{name}", text, JsonObject({**parts, "seconds": Many(YesNo(), count, count)}))
+
+    answers: list[JudgeAnswer] = yield [look("first", {"subject": Text(120)})]
     seconds = _judgeable_seconds(answers[0])
     second = np.zeros(0, np.int8)
     spatial = state = -1
     if classify_judgeable_seconds(seconds) != "returned":
-        answers = [*answers, *(yield [looks[1]])]
+        answers = [*answers, *(yield [look("second", {"place": YesNo(), "state": YesNo()})])]
         second = _judgeable_seconds(answers[1])
         if len(second):
             spatial, state = (int(answers[1].value[name]) for name in ("place", "state"))

@@ -16,6 +16,7 @@ from revisit.control.jobs import FRAMES
 from revisit.control.requested_path import preset_script
 from revisit.core import Case, Clip, Target, UsageError, digest
 from revisit.core.text import read_package_yaml
+from revisit.suites.clips import first_file
 from revisit.suites.wrbench.prompts import TIERS, EventTask, Row
 from revisit.suites.wrbench.tables import published_row_of_model
 
@@ -133,8 +134,7 @@ def _find_start_file(names: Sequence[str], folder: Path | None, suffixes: Sequen
         return None
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; expected one with files named after records, tasks or families")
-    paths = (folder / f"{name}{suffix}" for name in names for suffix in suffixes)
-    return next((path for path in paths if path.is_file()), None)
+    return first_file(folder / f"{name}{suffix}" for name in names for suffix in suffixes)
 
 
 def record_id_of_case(case: Case) -> str:

@@ -135,10 +135,9 @@ def measure_cells_json(cells: Mapping[str, Cell]) -> dict[str, Any]:
     return {measure: {"value": cell.mean, "n": cell.n} for measure, cell in every.items()}
 
 
-def output_weighted_means(rows: Iterable[ModelRow]) -> dict[str, Cell]:
+def output_weighted_means(rows: Collection[ModelRow]) -> dict[str, Cell]:
     """Means over all outputs of all models, each model counting by its n."""
     cells = {}
-    rows = list(rows)
     for measure in ALL:
         parts = [row.cells[measure] for row in rows if measure in row.cells]
         scored = [(cell.mean, cell.n) for cell in parts if cell.mean is not None and cell.n]
@@ -154,9 +153,8 @@ def pool_model_rows(title: str, rows: Collection[ModelRow]) -> ModelRow:
     return ModelRow(title, title, "", outputs, output_weighted_means(rows), judged)
 
 
-def names_of_present_measures(rows: Iterable[ModelRow]) -> list[str]:
+def names_of_present_measures(rows: Collection[ModelRow]) -> list[str]:
     """The measures and stand-ins that any of the rows has."""
-    rows = list(rows)
     return [name for name in ALL if any(row.mean_of_measure(name) is not None for row in rows)]
 
 

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.core import Case, Clip, MediaError, Rejected, UsageError
 from revisit.core.text import convert_read_errors, parse_json, parse_numbered_json_lines, read_package_yaml
 from revisit.media.files import file_exists
+from revisit.media.text_files import read_json_object
+from revisit.suites.clips import first_file
 from revisit.suites.wrbench.prompts import TIERS, Row
 from revisit.suites.wrbench.records import CAMERAS, condition_and_input_of_model, make_record_case, normalize_record_id
 from revisit.suites.wrbench.sidecars import sidecar_path, why_not_main_profile
@@ -74,8 +76,7 @@ def read_sidecar_facts(clip: Path) -> tuple[str, dict[str, object], dict[str, Pa
         notes["outside_main_profile"] = why_not_main_profile(facts)
     script = str(facts.get("camera_script") or payload.get("camera_script") or "")
     annotations = {name: value for name, value in notes.items() if value is not None}
-    paths = [sidecar_path(clip, name) for name in ("target_c2w.npy", "camera_trajectory.json")]
-    pose_file = next((path for path in paths if path.is_file()), None)
+    pose_file = first_file(sidecar_path(clip, name) for name in ("target_c2w.npy", "camera_trajectory.json"))
     return script, annotations, {} if pose_file is None else {"true_poses": pose_file}
 
 
@@ -108,12 +109,9 @@ def _read_sidecar_object(clip: Path, name: str) -> Row:
     if not path.is_file():
         return {}
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path.name} is not JSON ({error}): generate the clip again, or remove the file") from error
-    if not isinstance(content, dict):
-        raise UsageError(f"{path.name} is not a JSON object: generate the clip again, or remove the file")
-    return content
+        return read_json_object(path, "the object that WRBench's tools write")
+    except (OSError, MediaError) as error:
+        raise UsageError(f"{path.name}: {error}; generate the clip again, or remove the file") from error
 
 
 def _case_of_manifest_row(where: str, row: Row, folder: Path, roots: Sequence[Path]) -> Case | Rejected:

@@ -28,7 +28,9 @@ TIERS = {  # tier -> divergence, what it changes, the event
     "T2_div_a": ("div_a", "state_only", "changed"),
     "T2_div_b": ("div_b", "full", "both"),
 }
-GAPS: dict[str, str] = read_package_yaml(__package__, "cameras.yaml")["rendered"]
+TABLES = read_package_yaml(__package__, "cameras.yaml")
+CAMERAS: dict[str, tuple[str, float]] = TABLES["cameras"]  # label -> WRBench's camera type, and degrees
+GAPS: dict[str, str] = TABLES["rendered"]
 
 
 def write_wrbench_film(
@@ -58,29 +60,22 @@ def _write_target_sidecars(place: Path, film: Film, camera: str) -> None:
     target = (np.linalg.inv(film.poses[0]) @ film.poses).astype(np.float32)
     yaw = np.degrees(np.arctan2(target[:, 0, 2], target[:, 0, 0]))
     peak = float(yaw[np.argmax(np.abs(yaw))])
-    kind, _, direction = camera.partition("_")
     common.write_missing_arrays(place.with_suffix(".target_c2w.npy"), target=target)
     track = {
-        "coordinate_convention": "opencv_c2w", "camera_type": _camera_type_of_label(camera), "fps": film.fps,
+        "coordinate_convention": "opencv_c2w", "camera_type": CAMERAS[camera][0], "fps": film.fps,
         "source": "revisit", "conversion_mode": "exact", "frame_count": len(film),
         "c2w": target.tolist(), "intrinsics": film.K.tolist(),
     }  # fmt: skip
     facts = {
         "target_c2w_path": place.with_suffix(".target_c2w.npy").name,
         "target_role": "benchmark_intended_control", "evidence_level": "benchmark_intent",
-        "control_family": "static" if kind == "static" else "yaw", "control_direction": direction or "static",
-        "control_profile": "canonical_static" if kind == "static" else f"canonical_{abs(peak):.0f}deg",
+        "control_family": "yaw", "control_direction": camera.rpartition("_")[2],
+        "control_profile": f"canonical_{abs(peak):.0f}deg",
         "yaw_peak_deg": peak, "num_frames": len(film), "fps": film.fps,
         "image_size": [film.size[1], film.size[0]], "fov": film.world.fov, "camera_script": film.script,
     }  # fmt: skip
     write_text_atomically(place.with_suffix(".camera_trajectory.json"), json.dumps(track))
     write_text_atomically(place.with_suffix(".camera.json"), json.dumps(facts, indent=1))
-
-
-def _camera_type_of_label(camera: str) -> str:
-    """yaw_LR of yaw60_LR; static stays."""
-    kind, _, direction = camera.partition("_")
-    return f"yaw_{direction}" if direction else kind
 
 
 def write_wrbench_lists(folder: Path, rows: Sequence[Row]) -> None:
@@ -151,7 +146,7 @@ def _video_manifest_row(row: Row, model: str) -> Row:
     return {
         "video_id": row["id"], "video_path": f"videos/{model}/{row['id']}.mp4", "world_state_prompt": sentence,
         "prompt_text": f"{row['scene']}. {sentence}", "model": model,
-        "camera_type": _camera_type_of_label(row["camera"]),
+        "camera_type": CAMERAS[row["camera"]][0],
         "camera_label": row["camera"], "family_id": row["family"], "reasoning_tier": row["tier"][:2],
         "divergence_id": TIERS[row["tier"]][0], "event_delta": TIERS[row["tier"]][1],
         "oov_gap": "none",  # the prompt has no word of the camera

@@ -229,20 +229,15 @@ def _rotation_template(
     assert action.turn_axis is not None
     steps = max(count - 1, 1)
     walk = np.zeros(3) if action.walk_direction is None else STEP * action.walk_direction
-    part = np.tile(np.eye(4), (count, 1, 1))
+    turns = rotation_from_axis_angle(action.turn_axis, degrees * np.arange(count) / steps)
     if first_person:
-        position = np.zeros(3)
-        for k in range(count):
-            part[k, :3, :3] = rotation_from_axis_angle(action.turn_axis, degrees * k / steps)
-            position = position + part[k, :3, :3] @ walk / steps if k else position
-            part[k, :3, 3] = position
-        return part
+        motion = turns @ walk / steps
+        motion[0] = 0  # the first pose is at the origin
+        return make_rigid_poses(turns, np.cumsum(motion, axis=0))
     offset = np.array([0.0, 0.0, -depth])
-    for k in range(count):
-        out = rotation_from_axis_angle(action.turn_axis, degrees * k / steps) @ offset
-        part[k, :3, 3] = k / steps * walk - offset + out
-        part[k, :3, :3] = _level_look_at_rotation(-out)
-    return part
+    out = turns @ offset
+    looks = np.stack([_level_look_at_rotation(-one) for one in out])
+    return make_rigid_poses(looks, np.arange(count)[:, None] / steps * walk - offset + out)
 
 
 def _level_look_at_rotation(direction: np.ndarray) -> np.ndarray:

@@ -89,13 +89,8 @@ def parse_action(text: str) -> CameraAction | None:
 def actions_form_loop(texts: list[str]) -> bool:
     """Whether the second half of the actions undoes the first, the last of them the first."""
     actions = [parse_action(text) for text in texts]
-    count = len(actions)
-    return count >= 2 and all(
-        (first := actions[k]) is not None
-        and (last := actions[count - 1 - k]) is not None
-        and sorted(last.keys) == sorted(first.opposite.keys)
-        for k in range(count // 2)
-    )
+    pairs = list(zip(actions[: len(actions) // 2], reversed(actions), strict=False))
+    return bool(pairs) and all(first and last and set(last.keys) == set(first.opposite.keys) for first, last in pairs)
 
 
 @dataclass(frozen=True)
