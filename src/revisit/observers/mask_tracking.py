@@ -263,11 +263,17 @@ def centre_most_like_target(grid: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 def bounding_box_of_mask(mask: np.ndarray) -> Box:
     """Fractions x0, y0, x1, y1 around a mask; nothing at all around an empty one."""
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     height, width = mask.shape
-    if not len(rows):
-        return 0.0, 0.0, 0.0, 0.0
-    return columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height
+    rows, columns = slices_around_mask(mask)
+    return columns.start / width, rows.start / height, columns.stop / width, rows.stop / height
+
+
+def slices_around_mask(mask: np.ndarray) -> tuple[slice, slice]:
+    """Rows and columns around a mask; empty around an empty one."""
+    import cv2
+
+    x, y, width, height = cv2.boundingRect(mask.astype(np.uint8))
+    return slice(y, y + height), slice(x, x + width)
 
 
 def box_iou(one: Box, other: Box) -> float:
