@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revisit.core.frames import resize_by_area_averaging
-from revisit.observers.pictures import FLOW_SIDE, create_dis_flow, shrunk_size
+from revisit.observers.pictures import FLOW_SIDE, create_dis_flow, resize_by_area, shrunk_size, to_gray
 from revisit.observers.target_closeups import overlap_by_union_and_by_smaller
 from revisit.observers.target_tracking import (
     COVERED,
@@ -238,10 +238,8 @@ def unit_cell_features(embedding: PictureEmbedding) -> np.ndarray:
 
 def mask_coverage_of_cells(mask: np.ndarray, embedding: PictureEmbedding) -> np.ndarray:
     """(cells,) share of each that a mask covers."""
-    import cv2
-
     rows, columns = (int(side) for side in embedding.features_without_padding.shape[1:])
-    return np.asarray(cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA).ravel())
+    return resize_by_area(mask.astype(np.float32), columns, rows).ravel()
 
 
 def mostly_covered_cells(share: np.ndarray) -> np.ndarray:
@@ -292,6 +290,4 @@ def _clipped_box_of_spot(spot: Spot, search: TargetSearch) -> Box:
 
 
 def _gray_for_flow(small: np.ndarray) -> np.ndarray:
-    import cv2
-
-    return np.asarray(cv2.cvtColor(resize_to_whole_cells(small, FLOW_SIDE), cv2.COLOR_RGB2GRAY))
+    return to_gray(resize_to_whole_cells(small, FLOW_SIDE))
