@@ -54,10 +54,9 @@ def test_sam2_follows_a_box_and_answers_for_every_frame(weights: Path) -> None:
     with runtime.inference():
         net = sam2.network("sam2.1-hiera-tiny")
         following = sam2.Sam2Tracker(net, on_device(frames[:1]), [(0.2, 0.2, 0.6, 0.7)])
-        answers = [following.first, *(following.next_logits_and_presence(on_device([frame])) for frame in frames[1:])]
-    for logits, there in answers:
-        assert logits.shape[0] == 1 and there.shape == (1,) and logits.dtype == torch.float32
-        assert bool((there >= 0).all() and (there <= 1).all())
+        answers = [following.first, *(following.next_logits(on_device([frame])) for frame in frames[1:])]
+    for logits in answers:
+        assert logits.shape[0] == 1 and logits.dtype == torch.float32
         assert sam2.masks_at(logits, (60, 100)).shape == (1, 60, 100)
     assert not following.session.processed_frames  # memory does not grow with the frames of the clip
 
@@ -70,8 +69,8 @@ def test_sam2_answers_as_the_processor_and_a_whole_video_would(weights: Path) ->
         net = sam2.network("sam2.1-hiera-tiny")
         following = sam2.Sam2Tracker(net, on_device(frames[:1]), [box])
         ours = [
-            following.first[0],
-            *(following.next_logits_and_presence(on_device([frame]))[0] for frame in frames[1:]),
+            following.first,
+            *(following.next_logits(on_device([frame])) for frame in frames[1:]),
         ]
         video = torch.cat([net.preprocess(on_device([frame])) for frame in frames])
         session = transformers.Sam2VideoInferenceSession(
@@ -190,8 +189,8 @@ def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
             sam2.network("sam2.1-hiera-tiny"), on_device(frames[:1]), [tuple(boxes[0].tolist())]
         )
         expected = [
-            following.first[0],
-            *(following.next_logits_and_presence(on_device([frame]))[0] for frame in frames[1:]),
+            following.first,
+            *(following.next_logits(on_device([frame])) for frame in frames[1:]),
         ]
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in expected])
     assert made.maker == "sam2.1-hiera-tiny from a name, found by grounding-dino-tiny in the first frame"
@@ -216,7 +215,7 @@ def test_a_click_is_a_point_for_sam2(weights: Path) -> None:
         session.add_point_inputs(session.obj_id_to_idx(0), 0, given)
         session.obj_with_new_inputs = [0]
         theirs = [out.pred_masks[:, 0] for out in net.model.propagate_in_video_iterator(session, start_frame_idx=0)]
-        boxed = sam2.Sam2Tracker(net, on_device(frames[:1]), [target.box]).first[0]
+        boxed = sam2.Sam2Tracker(net, on_device(frames[:1]), [target.box]).first
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in theirs])
     assert made.maker == "sam2.1-hiera-tiny from a point in the first frame"
     assert not torch.allclose(theirs[0].float(), boxed), "a point is no box"

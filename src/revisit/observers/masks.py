@@ -191,10 +191,10 @@ class Follower:
         from revisit.networks import sam2
 
         if self.following is not None:
-            logits, _ = self.following.next_logits_and_presence(picture)
+            logits = self.following.next_logits(picture)
         elif not self.begun and (prompt := self._first_frame_prompt(picture)) is not None:
             self.following = sam2.Sam2Tracker(sam2.network(self.sam), picture, [prompt])
-            logits = self.following.first[0]
+            logits = self.following.first
         self.begun = True
         return np.zeros(size, bool) if self.following is None else np.asarray(sam2.masks_at(logits, size)[0])
 
