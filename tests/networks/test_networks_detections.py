@@ -135,11 +135,18 @@ def test_grounding_dino_has_the_size_of_its_own_processor(size: tuple[int, int])
     assert made.shape[-2:] == grounding_dino.size_with_limited_sides(size)
 
 
+@pytest.fixture
+def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grounding DINO sees pictures of less than a hundredth of its size."""
+    monkeypatch.setattr(grounding_dino, "SHORT", 64)
+    monkeypatch.setattr(grounding_dino, "LONG", 128)
+
+
+@pytest.mark.usefixtures("small_pictures")
 def test_grounding_dino_finds_boxes_for_words_and_batches_change_nothing(weights: Path) -> None:
     frames = pictures(2, (64, 96))
     with runtime.inference():
         net = grounding_dino.network("grounding-dino-tiny")
-        net.short, net.long = 64, 128
         together = net.detect_scores_and_boxes(on_device(frames), "A red cup", threshold=0.0)
         alone = [net.detect_scores_and_boxes(on_device([frame]), "a red cup.", threshold=0.0)[0] for frame in frames]
         none = net.detect_scores_and_boxes(on_device(frames), "a red cup", threshold=1.0)
@@ -155,10 +162,10 @@ def test_words_end_in_one_stop_and_have_no_capitals() -> None:
     assert grounding_dino.format_prompt(" A red Cup. ") == "a red cup."
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_observers_of_the_paper_set_fill_their_evidence(weights: Path) -> None:
     clip = as_frames(pictures(5), 8.0)
     target = Target("cup", (0.2, 0.2, 0.6, 0.7))
-    grounding_dino.network("grounding-dino-tiny").short = 64
     made = look(target_masks_by_sam2[0], clip, 8.0, target=target)
     assert made.mask.shape == (5, 60, 100) and made.maker == "sam2.1-hiera-tiny from a box in the first frame"
     words = {"ors_prompts": {"corrected": "a red cup"}}
@@ -176,12 +183,12 @@ def test_without_words_nothing_is_asked(weights: Path) -> None:
     assert seen.prompt == "" and not len(seen.index)
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
     """Grounding DINO's surest box is what SAM 2 follows; where it finds nothing, masks are empty and say so."""
     frames = pictures(3)
     clip = as_frames(frames, 8.0)
     net = grounding_dino.network("grounding-dino-tiny")
-    net.short, net.long = 64, 128
     made = look(target_masks_by_sam2[0], clip, 8.0, target="red cup", threshold=0.0)
     with runtime.inference():
         boxes = net.detect_scores_and_boxes(on_device(frames[:1]), "red cup", threshold=0.0)[0][1]
