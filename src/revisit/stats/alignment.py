@@ -74,7 +74,8 @@ def compare_win_ratios(pairs: Sequence[Comparison], seed: int = 0) -> WinRatios 
     resamples = _bootstrap_rho_tau(won, seed) if rho is not None and len(scenes) >= 3 else []
     rho_interval, tau_interval = (_percentile_interval([one[k] for one in resamples]) for k in (0, 1))
     by_model = (dict(zip(models, values, strict=True)) for values in (people, metric, counts.astype(int).tolist()))
-    return WinRatios(*by_model, rho, tau, rho_interval, tau_interval)
+    won_by_people, won_by_metric, of = by_model
+    return WinRatios(won_by_people, won_by_metric, of, rho, tau, rho_interval, tau_interval)
 
 
 def _bootstrap_rho_tau(won: np.ndarray, seed: int) -> list[tuple[float | None, float | None]]:
