@@ -380,12 +380,12 @@ def _runs(folder: Path) -> Iterator[Reader]:
 def _settings(folder: Path) -> Iterator[Reader]:
     from revisit.control.generation import read_generation_records
     from revisit.control.generators import load_generators
+    from revisit.datasets.clips import read_target_boxes
     from revisit.evidence.judged import BankQuestion as BankQuestion
     from revisit.judges.calibration import load_judge_labels as judged_labels
     from revisit.labels.formats import label_studio_tasks, mbench_rows, wrbench_rows
     from revisit.labels.formats import read_foreign_labels as read_shape
     from revisit.labels.label import Box, Label, label_to_json, read_label_files
-    from revisit.suites.clips import read_target_boxes
     from revisit.suites.memobench.imports import read_answer_entries
     from revisit.suites.memobench.question_bank import Bank, Judgement, read_bank, write_bank
 

@@ -35,6 +35,7 @@ from revisit.core import (
     metric,
     observer,
 )
+from revisit.datasets.clips import read_manifest
 from revisit.engine import dependencies
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dataset_cases import select_stratified_cases
@@ -52,7 +53,6 @@ from revisit.results.record_files import (
     record_to_line,
 )
 from revisit.results.tables import standard_summary
-from revisit.suites.clips import read_manifest
 from tests.conftest import moving_frames
 
 QUICK = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -174,8 +174,8 @@ def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
 @pytest.mark.slow
 def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     """Drawn with the mouse and marked by key; then read by MemoBench's reader, `import scan` and as labels."""
-    from revisit.suites.clips import read_target_boxes
-    from revisit.suites.folder.read import scan_folder
+    from revisit.datasets.clips import read_target_boxes
+    from revisit.datasets.folder.read import scan_folder
     from revisit.suites.memobench.metadata import read_marks_sheet
 
     path = tmp_path / "videos" / "wan" / "Barnyard_001.mp4"

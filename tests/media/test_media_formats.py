@@ -13,8 +13,8 @@ import pytest
 
 import revisit as package
 from revisit.core import Case, Clip, MediaError, Rejected
+from revisit.datasets.folder.read import read
 from revisit.media import Limits, clip_digest, is_clip_file, open_clip, save_npz
-from revisit.suites.folder.read import read
 
 COUNT, HEIGHT, WIDTH, FPS = 7, 50, 66, 10
 

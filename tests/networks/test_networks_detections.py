@@ -54,10 +54,9 @@ def test_sam2_follows_a_box_and_answers_for_every_frame(weights: Path) -> None:
     with runtime.inference():
         net = sam2.network("sam2.1-hiera-tiny")
         following = sam2.Sam2Tracker(net, on_device(frames[:1]), [(0.2, 0.2, 0.6, 0.7)])
-        answers = [following.first, *(following.next_logits_and_presence(on_device([frame])) for frame in frames[1:])]
-    for logits, there in answers:
-        assert logits.shape[0] == 1 and there.shape == (1,) and logits.dtype == torch.float32
-        assert bool((there >= 0).all() and (there <= 1).all())
+        answers = [following.first, *(following.next_logits(on_device([frame])) for frame in frames[1:])]
+    for logits in answers:
+        assert logits.shape[0] == 1 and logits.dtype == torch.float32
         assert sam2.masks_at(logits, (60, 100)).shape == (1, 60, 100)
     assert not following.session.processed_frames  # memory does not grow with the frames of the clip
 
@@ -70,8 +69,8 @@ def test_sam2_answers_as_the_processor_and_a_whole_video_would(weights: Path) ->
         net = sam2.network("sam2.1-hiera-tiny")
         following = sam2.Sam2Tracker(net, on_device(frames[:1]), [box])
         ours = [
-            following.first[0],
-            *(following.next_logits_and_presence(on_device([frame]))[0] for frame in frames[1:]),
+            following.first,
+            *(following.next_logits(on_device([frame])) for frame in frames[1:]),
         ]
         video = torch.cat([net.preprocess(on_device([frame])) for frame in frames])
         session = transformers.Sam2VideoInferenceSession(
@@ -136,11 +135,18 @@ def test_grounding_dino_has_the_size_of_its_own_processor(size: tuple[int, int])
     assert made.shape[-2:] == grounding_dino.size_with_limited_sides(size)
 
 
+@pytest.fixture
+def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grounding DINO sees pictures of less than a hundredth of its size."""
+    monkeypatch.setattr(grounding_dino, "SHORT", 64)
+    monkeypatch.setattr(grounding_dino, "LONG", 128)
+
+
+@pytest.mark.usefixtures("small_pictures")
 def test_grounding_dino_finds_boxes_for_words_and_batches_change_nothing(weights: Path) -> None:
     frames = pictures(2, (64, 96))
     with runtime.inference():
         net = grounding_dino.network("grounding-dino-tiny")
-        net.short, net.long = 64, 128
         together = net.detect_scores_and_boxes(on_device(frames), "A red cup", threshold=0.0)
         alone = [net.detect_scores_and_boxes(on_device([frame]), "a red cup.", threshold=0.0)[0] for frame in frames]
         none = net.detect_scores_and_boxes(on_device(frames), "a red cup", threshold=1.0)
@@ -156,10 +162,10 @@ def test_words_end_in_one_stop_and_have_no_capitals() -> None:
     assert grounding_dino.format_prompt(" A red Cup. ") == "a red cup."
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_observers_of_the_paper_set_fill_their_evidence(weights: Path) -> None:
     clip = as_frames(pictures(5), 8.0)
     target = Target("cup", (0.2, 0.2, 0.6, 0.7))
-    grounding_dino.network("grounding-dino-tiny").short = 64
     made = look(target_masks_by_sam2[0], clip, 8.0, target=target)
     assert made.mask.shape == (5, 60, 100) and made.maker == "sam2.1-hiera-tiny from a box in the first frame"
     words = {"ors_prompts": {"corrected": "a red cup"}}
@@ -177,12 +183,12 @@ def test_without_words_nothing_is_asked(weights: Path) -> None:
     assert seen.prompt == "" and not len(seen.index)
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
     """Grounding DINO's surest box is what SAM 2 follows; where it finds nothing, masks are empty and say so."""
     frames = pictures(3)
     clip = as_frames(frames, 8.0)
     net = grounding_dino.network("grounding-dino-tiny")
-    net.short, net.long = 64, 128
     made = look(target_masks_by_sam2[0], clip, 8.0, target="red cup", threshold=0.0)
     with runtime.inference():
         boxes = net.detect_scores_and_boxes(on_device(frames[:1]), "red cup", threshold=0.0)[0][1]
@@ -190,8 +196,8 @@ def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
             sam2.network("sam2.1-hiera-tiny"), on_device(frames[:1]), [tuple(boxes[0].tolist())]
         )
         expected = [
-            following.first[0],
-            *(following.next_logits_and_presence(on_device([frame]))[0] for frame in frames[1:]),
+            following.first,
+            *(following.next_logits(on_device([frame])) for frame in frames[1:]),
         ]
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in expected])
     assert made.maker == "sam2.1-hiera-tiny from a name, found by grounding-dino-tiny in the first frame"
@@ -216,7 +222,7 @@ def test_a_click_is_a_point_for_sam2(weights: Path) -> None:
         session.add_point_inputs(session.obj_id_to_idx(0), 0, given)
         session.obj_with_new_inputs = [0]
         theirs = [out.pred_masks[:, 0] for out in net.model.propagate_in_video_iterator(session, start_frame_idx=0)]
-        boxed = sam2.Sam2Tracker(net, on_device(frames[:1]), [target.box]).first[0]
+        boxed = sam2.Sam2Tracker(net, on_device(frames[:1]), [target.box]).first
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in theirs])
     assert made.maker == "sam2.1-hiera-tiny from a point in the first frame"
     assert not torch.allclose(theirs[0].float(), boxed), "a point is no box"

@@ -12,10 +12,10 @@ import pytest
 
 import revisit
 from revisit.core import Case
+from revisit.datasets.folder.read import read, understand_layout
 from revisit.media import encode_mp4
 from revisit.results.compare import Contender, compare_with_first
 from revisit.results.run import Run
-from revisit.suites.folder.read import read, understand_layout
 
 MODELS, SCENES, NUMBERS = ("alpha", "beta"), ("kitchen", "foam"), (0, 1, 2)
 

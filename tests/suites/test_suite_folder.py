@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
+from revisit.datasets.folder.read import read, scan_folder
 from revisit.engine.dataset_cases import select_stratified_cases
 from revisit.engine.request import Request
 from revisit.media import encode_mp4
-from revisit.suites.folder.read import read, scan_folder
 
 
 def write_manifest(folder, *entries):

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from revisit.cli.eval_ import ask_for_layout
 from revisit.cli.main import app
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
+from revisit.datasets.folder.read import read, understand_layout
 from revisit.engine.request import Request
 from revisit.media import encode_mp4, open_clip, write_picture
-from revisit.suites.folder.read import read, understand_layout
 
 Row = tuple[str, str, int, str | None]  # model, scene, seed, truth
 Layout = dict[str, Row | None]  # path -> what it is; None for truth

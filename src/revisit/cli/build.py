@@ -102,8 +102,8 @@ def scan(
     """Write a manifest of a folder of videos as `eval` reads it, to complete by hand."""
     from revisit.core import UsageError
     from revisit.core.text import count_and_noun, join_names
-    from revisit.suites.clips import read_target_boxes
-    from revisit.suites.folder.read import scan_folder
+    from revisit.datasets.clips import read_target_boxes
+    from revisit.datasets.folder.read import scan_folder
 
     boxes = read_target_boxes(targets) if targets else None
     entries = list(

@@ -92,9 +92,9 @@ def ask_for_layout(request: Request, *, quiet: bool = False) -> Request:
 
     Where nobody is asked, the reader's own remark names the layouts.
     """
+    from revisit.datasets.clips import MANIFEST
+    from revisit.datasets.folder.read import understand_layout
     from revisit.engine.request import recognise_suite
-    from revisit.suites.clips import MANIFEST
-    from revisit.suites.folder.read import understand_layout
 
     source = Path(request.source)
     given = dict(option.split("=", 1) for option in request.options if "=" in option)

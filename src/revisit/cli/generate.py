@@ -301,9 +301,9 @@ def _expected_in_place(what: str, layout: str, root: Sequence[Path]) -> tuple[li
     """The clips of a file, a manifest or a folder, and what a manifest names that cannot be used."""
     from revisit.core import SUITES, Case, Rejected, UsageError
     from revisit.core.text import count_and_noun
+    from revisit.datasets.clips import MANIFEST, find_clip_files, is_frame_folder, read_manifest
     from revisit.media import is_clip_file
     from revisit.preflight import expected as expecting
-    from revisit.suites.clips import MANIFEST, find_clip_files, is_frame_folder, read_manifest
 
     place = Path(what)
     manifest = place / MANIFEST if place.is_dir() else place
@@ -357,9 +357,9 @@ def _add_models_and_missing_clips(expected: list[Expected], folder: Path, layout
     from dataclasses import replace
 
     from revisit.core import UsageError
+    from revisit.datasets.folder.path_patterns import path_of_clip_in_layout
+    from revisit.datasets.folder.read import understand_layout
     from revisit.preflight.expected import Expected
-    from revisit.suites.folder.path_patterns import path_of_clip_in_layout
-    from revisit.suites.folder.read import understand_layout
 
     if all(one.model for one in expected):
         return expected

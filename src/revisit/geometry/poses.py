@@ -94,12 +94,14 @@ def make_trajectory(
     time_unit: TimeUnit = "frames",
     scale: Scale = "unknown",
     intrinsics: np.ndarray | None = None,
-    intrinsics_unit: PixelUnit = "pixels",
 ) -> Trajectory:
-    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1."""
+    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1.
+
+    Intrinsics are in pixels.
+    """
     poses = to_4x4_poses(c2w)
     times = np.arange(len(poses)) if times is None else times
-    return Trajectory(poses, times, time_unit, scale, intrinsics, intrinsics_unit)
+    return Trajectory(poses, times, time_unit, scale, intrinsics)
 
 
 def to_4x4_poses(poses: np.ndarray) -> np.ndarray:

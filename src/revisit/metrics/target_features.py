@@ -273,8 +273,7 @@ def look_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     """Numbers of what a network sees."""
     margin = looks.like - looks.unlike
     absence = look_absence(looks, **lasting)
-    lost, back, window = absence.lost, absence.back, absence.window
-    before = max(float(np.median(looks.like[: max(lost - window // 2, 1)])), 0.1)
+    back, window = absence.back, absence.window
     usual = max(float(np.median(margin[:FIRST_LOOKS])), 0.05)
     return {
         "look_lowest": float(absence.presence.min()),
@@ -282,8 +281,6 @@ def look_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
         "look_before_lowest": float(linear_ramp(looks.before[1:].min(initial=1.0), 0.4, 0.9)),
         "look_back_like": _mean_or_zero(linear_ramp(looks.like[back], 0.4, 0.9)),
         "look_back_clear": _mean_or_zero(linear_ramp(margin[back] / usual, 0.0, 1.0)),
-        "look_back_ratio": _mean_or_zero(linear_ramp(looks.like[back] / before, 0.4, 1.0)),
-        "look_colour": _mean_or_zero(looks.colour[back]),
         **close_features(looks, **lasting),
     }
 
@@ -298,7 +295,6 @@ def close_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     back, first = absence.back, max(float(margin[0]), 0.1)
     return {
         "close_lowest": float(absence.presence.min()),
-        "close_back_like": _mean_or_zero(linear_ramp(looks.close[back], 0.4, 0.8)),
         "close_back_ratio": _mean_or_zero(linear_ramp(margin[back] / first, 0.1, 0.7)),
         "close_back_view": _mean_or_zero(linear_ramp(looks.close_view[back], 0.4, 0.8)),
         "close_back_colour": _mean_or_zero(looks.close_colour[back]),

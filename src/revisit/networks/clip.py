@@ -56,14 +56,42 @@ PROJECTIONS = {"visual.proj": "visual_projection.weight", "text_projection": "te
 UNUSED = ("input_resolution", "context_length", "vocab_size", "attn_mask")  # kept among OpenAI's tensors
 
 
-class ClipNetwork(nn.Module):
-    """CLIPModel of transformers with its preprocessing and its vocabulary."""
+class JointEmbedding(nn.Module):
+    """A network of transformers that embeds pictures and captions, with its vocabulary."""
+
+    read_captions: Callable[[Path, int], Captions]  # of a folder, so many tokens at a time
 
     def __init__(self, model: Any, folder: Path) -> None:
         super().__init__()
-        self.model, self.folder = gpu_layers.use_compiled_layers(model), folder
+        self.model, self.folder = model, folder
         self.side = int(model.config.vision_config.image_size)
         self._captions: Captions | None = None
+
+    def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
+        """((M, D) unit vectors of captions, means of their parts, whether one of them had to be cut)."""
+        if self._captions is None:
+            self._captions = self.read_captions(self.folder, self.model.config.text_config.max_position_embeddings)
+        parts = [self._captions.split_into_token_lists(caption) for caption in captions]
+        rows = [tokens for caption in parts for tokens in caption]
+        device = self.model.logit_scale.device
+        table = torch.tensor([self._captions.pad_tokens(tokens) for tokens in rows], device=device)
+        vectors = self.text_vectors(table, torch.tensor([len(tokens) - 1 for tokens in rows], device=device))
+        vectors_of_each = preprocessing.unit_vectors(vectors).split([len(caption) for caption in parts])
+        means = [part.mean(dim=0) for part in vectors_of_each]
+        return preprocessing.unit_vectors(torch.stack(means)), any(len(caption) > 1 for caption in parts)
+
+    def text_vectors(self, tokens: Tensor, ends: Tensor) -> Tensor:
+        """(R, D) vectors of tokens (R, length) with the place of the end of each (R,)."""
+        raise NotImplementedError
+
+
+class ClipNetwork(JointEmbedding):
+    """CLIPModel of transformers with its preprocessing and its vocabulary."""
+
+    read_captions = staticmethod(read_clip_captions)
+
+    def __init__(self, model: Any, folder: Path) -> None:
+        super().__init__(gpu_layers.use_compiled_layers(model), folder)
 
     def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
@@ -84,15 +112,7 @@ class ClipNetwork(nn.Module):
     def _pooled_vision_output(self, pixels: Tensor) -> Tensor:
         return self.model.vision_model(pixel_values=pixels).pooler_output
 
-    def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
-        """((M, D) unit vectors of captions, whether one of them had to be cut)."""
-        if self._captions is None:
-            self._captions = read_clip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
-        return embed_captions_and_tell_if_split(
-            self._captions, captions, self._text_vectors_at_end_tokens, self.model.logit_scale.device
-        )
-
-    def _text_vectors_at_end_tokens(self, tokens: Tensor, ends: Tensor) -> Tensor:
+    def text_vectors(self, tokens: Tensor, ends: Tensor) -> Tensor:
         vectors = []
         for some, end in zip(tokens.split(CHUNK), ends.split(CHUNK), strict=True):
             hidden = self.model.text_model(input_ids=some).last_hidden_state
@@ -100,22 +120,6 @@ class ClipNetwork(nn.Module):
             at_end = hidden[torch.arange(len(some), device=some.device), end]
             vectors.append(_apply_in_float32(self.model.text_projection, at_end))
         return torch.cat(vectors)
-
-
-def embed_captions_and_tell_if_split(
-    vocabulary: Captions, captions: Sequence[str], embed: Callable[[Tensor, Tensor], Tensor], device: torch.device
-) -> tuple[Tensor, bool]:
-    """((M, D) unit vectors of captions, means of their parts, whether one of them had to be cut).
-
-    `embed` makes vectors of tokens (R, length) with the place of the end of each (R,).
-    """
-    parts = [vocabulary.split_into_token_lists(caption) for caption in captions]
-    rows = [tokens for caption in parts for tokens in caption]
-    table = torch.tensor([vocabulary.pad_tokens(tokens) for tokens in rows], device=device)
-    vectors = embed(table, torch.tensor([len(tokens) - 1 for tokens in rows], device=device))
-    vectors_of_each = preprocessing.unit_vectors(vectors).split([len(caption) for caption in parts])
-    means = [part.mean(dim=0) for part in vectors_of_each]
-    return preprocessing.unit_vectors(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
 
 def _apply_in_float32(layer: nn.Module, x: Tensor) -> Tensor:

@@ -37,15 +37,14 @@ class GmflowResidual(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
         self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
-        changes = stride > 1 or inside != outside
-        self.downsample = nn.Sequential(nn.Conv2d(inside, outside, 1, stride)) if changes else None
+        self.downsample: nn.Module = nn.Identity()
+        if stride > 1 or inside != outside:
+            self.downsample = nn.Sequential(nn.Conv2d(inside, outside, 1, stride), nn.InstanceNorm2d(outside))
 
     def forward(self, x: Tensor) -> Tensor:
         y = functional.instance_norm(self.conv1(x)).relu()
         y = functional.instance_norm(self.conv2(y)).relu()
-        if self.downsample is not None:
-            x = functional.instance_norm(self.downsample(x))
-        return (x + y).relu()
+        return (self.downsample(x) + y).relu()
 
 
 class GmflowEncoder(nn.Module):

@@ -52,13 +52,13 @@ def format_prompt(text: str) -> str:
     return text.strip().lower().rstrip(".") + "."
 
 
-def size_with_limited_sides(size: Size, short: int = SHORT, long: int = LONG) -> Size:
-    """The size with a shorter side of `short`, or as much of it as a longer side of `long` allows."""
+def size_with_limited_sides(size: Size) -> Size:
+    """The size with a shorter side of `SHORT`, or as much of it as a longer side of `LONG` allows."""
     least, most = min(size), max(size)
-    target: float = short
-    if most / least * short > long:
-        target = long * least / most
-        short = round(target)
+    target = float(SHORT)
+    if most / least * SHORT > LONG:
+        target = LONG * least / most
+    short = round(target)
     if least == short:
         return size
     other = int(target * most / least)

@@ -15,11 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from revisit.networks import openvino, runtime
 from revisit.networks.efficientnet_lite import pad_as_tensorflow_same
-from revisit.networks.loading import load_strictly
+from revisit.networks.loading import fold_batch_norms, load_strictly
 
 ID = "i3d-kinetics-400"
 SIDE = 224
@@ -51,7 +50,7 @@ class ConvUnit(nn.Module):
         super().__init__()
         self.kernel, self.stride = (size,) * 3, (step,) * 3
         self.conv = nn.Conv3d(inside, outside, size, stride=step, bias=False)
-        self.bn: nn.Module = nn.BatchNorm3d(outside, eps=1e-3)
+        self.bn = nn.BatchNorm3d(outside, eps=1e-3)
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(self.bn(self.conv(pad_as_tensorflow_same(x, self.kernel, self.stride))))
@@ -101,12 +100,7 @@ class I3D(nn.Module):
 
 def build(path: Path) -> I3D:
     """The network with the weights of this file, batch norm folded."""
-    net = load_strictly(I3D(), path).eval()
-    for part in net.modules():
-        if isinstance(part, ConvUnit):
-            part.conv = fuse_conv_bn_eval(part.conv, part.bn)
-            part.bn = nn.Identity()
-    return net
+    return fold_batch_norms(load_strictly(I3D(), path), {ConvUnit: [("conv", "bn")]})
 
 
 def clip_logits(frames: np.ndarray | Tensor) -> np.ndarray:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
@@ -34,6 +35,20 @@ def load_tensors_strictly(net: Net, tensors: Mapping[str, Tensor], path: Path) -
     ]
     raise_for_mismatched_tensors(path, type(net).__name__, missing, unexpected, shapes)
     net.load_state_dict(dict(tensors), strict=not counters - tensors.keys())
+    return net
+
+
+def fold_batch_norms(net: Net, pairs: Mapping[type, Sequence[tuple[str, str]]]) -> Net:
+    """The network, to be used as it is, with batch norms folded into the convolutions before them.
+
+    `pairs` names both in each kind of module; a module may lack some of them.
+    """
+    net.eval()
+    for part in net.modules():
+        for convolves, normalises in pairs.get(type(part), ()):
+            if hasattr(part, convolves):
+                setattr(part, convolves, fuse_conv_bn_eval(getattr(part, convolves), getattr(part, normalises)))
+                setattr(part, normalises, nn.Identity())
     return net
 
 

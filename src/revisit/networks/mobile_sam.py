@@ -147,17 +147,14 @@ class TinyVitStage(nn.Module):
         return self.downsample(self.blocks(x))
 
 
-class ChannelNorm(nn.Module):
+class ChannelNorm(nn.LayerNorm):
     """LayerNorm over the channels of a (B, C, H, W) map."""
 
     def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(channels))
-        self.bias = nn.Parameter(torch.zeros(channels))
+        super().__init__(channels, eps=1e-6)
 
     def forward(self, x: Tensor) -> Tensor:
-        normed = functional.layer_norm(x.permute(0, 2, 3, 1), self.weight.shape, self.weight, self.bias, eps=1e-6)
-        return normed.permute(0, 3, 1, 2)
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 class TinyViT(nn.Module):

@@ -54,21 +54,19 @@ class Sam2Tracker:
             labels = torch.tensor([[LABELS[len(prompt)]]], dtype=torch.int32)
             self.session.add_point_inputs(row, 0, {"point_coords": points, "point_labels": labels})
         self.session.obj_with_new_inputs = list(range(len(prompts)))
-        self.first = self.next_logits_and_presence(pictures)
+        self.first = self.next_logits(pictures)
 
-    def next_logits_and_presence(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (things, h, w) of the masks in the next frame, (1, 3, H, W), and the chance (things,) of being there.
+    def next_logits(self, pictures: Tensor) -> Tensor:
+        """Logits (things, h, w) of the masks in the next frame, (1, 3, H, W).
 
-        Logits are those of the network, at a quarter of its square; where a thing is not seen they are far below 0.
+        Those of the network, at a quarter of its square; where a thing is not seen they are far below 0.
         """
         out = self.net.model(
             inference_session=self.session, frame=self.net.preprocess(pictures)[0], frame_idx=self.number
         )
         self.session.processed_frames.pop(self.number, None)  # never read again
         self.number += 1
-        masks = out.pred_masks.float().reshape(-1, *out.pred_masks.shape[-2:])
-        there = out.object_score_logits.float().reshape(-1).sigmoid()
-        return masks, there
+        return out.pred_masks.float().reshape(-1, *out.pred_masks.shape[-2:])
 
 
 def masks_at(logits: Tensor, size: tuple[int, int]) -> np.ndarray:

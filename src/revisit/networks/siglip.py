@@ -8,28 +8,21 @@ averaged. A GPU computes in float16 (autocast); vectors are float32 of length 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from revisit.networks import compiled, hub, preprocessing, runtime
-from revisit.networks.clip import embed_captions_and_tell_if_split
-from revisit.networks.tokenizing import Captions, read_siglip_captions
+from revisit.networks.clip import JointEmbedding
+from revisit.networks.tokenizing import read_siglip_captions
 
 HALF = "float16"
 
 
-class Siglip(nn.Module):
+class Siglip(JointEmbedding):
     """SiglipModel of transformers with its preprocessing and its vocabulary."""
 
-    def __init__(self, model: Any, folder: Path) -> None:
-        super().__init__()
-        self.model = model
-        self.side = int(model.config.vision_config.image_size)
-        self.folder = folder
-        self._captions: Captions | None = None
+    read_captions = staticmethod(read_siglip_captions)
 
     def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
@@ -40,14 +33,8 @@ class Siglip(nn.Module):
         pixels = preprocessing.normalise_by_channel(square, preprocessing.HALF_MEAN, preprocessing.HALF_STD)
         return self.model.vision_model(pixel_values=pixels).pooler_output
 
-    def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
-        """((M, D) unit vectors of captions, whether one of them had to be cut)."""
-        if self._captions is None:
-            self._captions = read_siglip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
-        text_model, device = self.model.text_model, self.model.logit_scale.device
-        return embed_captions_and_tell_if_split(
-            self._captions, captions, lambda tokens, ends: text_model(input_ids=tokens).pooler_output, device
-        )
+    def text_vectors(self, tokens: Tensor, ends: Tensor) -> Tensor:
+        return self.model.text_model(input_ids=tokens).pooler_output
 
 
 def network(id: str) -> Siglip:

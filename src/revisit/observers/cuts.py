@@ -28,6 +28,7 @@ from revisit.observers.pictures import (
     flow_destinations_and_inside,
     gray_at,
     median,
+    resize_by_area,
     sample_picture_at,
     small_rgb_from_shared_size,
     vector_lengths,
@@ -120,9 +121,7 @@ def cut_cues(
 
 def best_shift_correlation(a: np.ndarray, b: np.ndarray) -> float:
     """Correlation of two pictures at 48 x 27, at the shift at which it is highest; at least a third overlaps."""
-    import cv2
-
-    a, b = (cv2.resize(x, COARSE, interpolation=cv2.INTER_AREA).astype(np.float64) for x in (a, b))
+    a, b = (resize_by_area(x, *COARSE).astype(np.float64) for x in (a, b))
     height, width = a.shape
     columns, rows = COARSE_SHIFTS
     y, x = (np.arange(-reach, reach + 1) for reach in (rows, columns))
@@ -181,7 +180,7 @@ def best_shift(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     import cv2
 
     size = max(1, a.shape[1] // 4), max(1, a.shape[0] // 4)
-    a, b = (cv2.resize(x, size, interpolation=cv2.INTER_AREA) for x in (a, b))
+    a, b = (resize_by_area(x, *size) for x in (a, b))
     height, width = a.shape
     top, part = height // 6, max(1, width * 6 // 10)
     best, shift = -1.0, (0.0, 0.0)
@@ -226,13 +225,11 @@ def excess_over_local_median(values: np.ndarray, reach: int) -> np.ndarray:
 @observer(id="small.cuts", version=1, kind="sequence", makes=ShotChanges, weights=("transnetv2",))
 def shot_change_probabilities(clip: ClipInfo) -> FrameStream:
     """How sure TransNetV2 is, at each step, that a shot ends."""
-    import cv2
-
     from revisit.networks import runtime, transnet
 
     rows: list[tuple[int, float, np.ndarray]] = []
     while (frame := (yield)) is not None:
-        rows.append((frame.index, frame.time, cv2.resize(frame.rgb, TRANSNET_SIZE, interpolation=cv2.INTER_AREA)))
+        rows.append((frame.index, frame.time, resize_by_area(frame.rgb, *TRANSNET_SIZE)))
     index, seconds, pictures = columns_of_rows(rows, 3)
     network = runtime.network(transnet.ID, transnet.build)
     ends, during = transnet.shot_end_and_transition_probabilities(network, np.stack(pictures))

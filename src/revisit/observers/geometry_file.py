@@ -35,7 +35,7 @@ from revisit.geometry.poses import Trajectory, from_w2c, invert_rigid_poses, req
 from revisit.geometry.two_view import depth_disagreement_by_convention, is_clearly_less
 from revisit.media import array_shapes_in_npz, load_npz, save_npz
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
-from revisit.observers.poses import pose_format_of_file, read_poses
+from revisit.observers.poses import read_poses_and_format
 
 READ = ("extrinsics", "intrinsics", "depth", "convention", "frame_indices", "size", "producer")  # not the pictures
 OFF_CENTRE = 0.3  # a principal point further from the middle, in halves of the grid, belongs to another grid
@@ -277,8 +277,8 @@ def _read_arrays_and_producer(source: Path, format: str) -> tuple[dict[str, np.n
                     return _arrays_from_network_output(arrays, poses, w2c, lenses, depths), maker
         if format in complete:
             raise MediaError(f"{source.name}: it has {', '.join(sorted(arrays))}, so it is not a {format} file")
-    path = read_poses(source, format)
-    return _arrays_from_trajectory(path), pose_format_of_file(source) if format == "auto" else format
+    path, format_name = read_poses_and_format(source, format)
+    return _arrays_from_trajectory(path), format_name
 
 
 def _arrays_from_network_output(

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from revisit.observers.pictures import median
+from revisit.observers.pictures import median, resize_by_area
 
 CELL = 4  # pixels
 DIRECTIONS = 9
@@ -62,7 +62,7 @@ def describe_cells(rgb: np.ndarray) -> np.ndarray:
     directions = pooled[..., :DIRECTIONS].astype(np.float32)
     total = directions @ np.ones(DIRECTIONS, np.float32)
     directions /= (cv2.blur(total, (3, 3)) + np.float32(FAINT_EDGE))[..., None]
-    colour = cv2.resize(lab.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+    colour = resize_by_area(lab.astype(np.float32), columns, rows)
     colour -= GREY
     colour /= COLOURS
     return np.concatenate([directions, np.log(total + np.float32(FAINT_EDGE))[..., None], colour], axis=2)
@@ -321,9 +321,7 @@ class OwnColours:
     """
 
     def __init__(self, figure: np.ndarray) -> None:
-        import cv2
-
-        weights = cv2.resize(figure, (GRID, GRID), interpolation=cv2.INTER_AREA).ravel().astype(np.float64)
+        weights = resize_by_area(figure, GRID, GRID).ravel().astype(np.float64)
         self.weights = weights / max(float(weights.sum()), 1e-9)
         self.views: list[np.ndarray] = []
 

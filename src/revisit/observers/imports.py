@@ -17,7 +17,7 @@ from revisit.evidence.camera import PoseTrack, TruePoseTrack
 from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.media import array_shapes_in_npz, load_npz
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
-from revisit.observers.poses import pose_format_of_file, read_poses
+from revisit.observers.poses import read_poses_and_format
 
 MASKS = "an npz with mask (frames, height, width), frame and maker"
 OBJECT = "an npz with vector (rows, channels), frame, looked (all frames asked) and maker"
@@ -38,7 +38,7 @@ def import_true_poses(path: Path, *, format: str = "auto") -> TruePoseTrack:
 
 def _pose_track_fields(path: Path, format: str) -> dict[str, Any]:
     """Fields of a track. Poses timed in seconds are taken for one per frame, in order."""
-    trajectory = read_poses(path, format)
+    trajectory, format_name = read_poses_and_format(path, format)
     says_producer = path.suffix == ".npz" and "producer" in array_shapes_in_npz(path)
     # What odometry made is no pose network's, whatever the format.
     producer = str(load_npz(path, members=("producer",))["producer"]) if says_producer else ""
@@ -47,7 +47,7 @@ def _pose_track_fields(path: Path, format: str) -> dict[str, Any]:
         "frame": trajectory.times.astype(np.int64) if numbered else np.arange(len(trajectory)),
         "c2w": np.array(trajectory.c2w),
         "metres": trajectory.scale == "metres",
-        "source": producer or pose_format_of_file(path, format),
+        "source": producer or format_name,
     }
 
 

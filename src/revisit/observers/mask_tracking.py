@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revisit.core.frames import resize_by_area_averaging
-from revisit.observers.pictures import FLOW_SIDE, create_dis_flow, shrunk_size
+from revisit.observers.pictures import FLOW_SIDE, create_dis_flow, resize_by_area, shrunk_size, to_gray
 from revisit.observers.target_closeups import overlap_by_union_and_by_smaller
 from revisit.observers.target_tracking import (
     COVERED,
@@ -238,10 +238,8 @@ def unit_cell_features(embedding: PictureEmbedding) -> np.ndarray:
 
 def mask_coverage_of_cells(mask: np.ndarray, embedding: PictureEmbedding) -> np.ndarray:
     """(cells,) share of each that a mask covers."""
-    import cv2
-
     rows, columns = (int(side) for side in embedding.features_without_padding.shape[1:])
-    return np.asarray(cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA).ravel())
+    return resize_by_area(mask.astype(np.float32), columns, rows).ravel()
 
 
 def mostly_covered_cells(share: np.ndarray) -> np.ndarray:
@@ -263,11 +261,17 @@ def centre_most_like_target(grid: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 def bounding_box_of_mask(mask: np.ndarray) -> Box:
     """Fractions x0, y0, x1, y1 around a mask; nothing at all around an empty one."""
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     height, width = mask.shape
-    if not len(rows):
-        return 0.0, 0.0, 0.0, 0.0
-    return columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height
+    rows, columns = slices_around_mask(mask)
+    return columns.start / width, rows.start / height, columns.stop / width, rows.stop / height
+
+
+def slices_around_mask(mask: np.ndarray) -> tuple[slice, slice]:
+    """Rows and columns around a mask; empty around an empty one."""
+    import cv2
+
+    x, y, width, height = cv2.boundingRect(mask.astype(np.uint8))
+    return slice(y, y + height), slice(x, x + width)
 
 
 def box_iou(one: Box, other: Box) -> float:
@@ -286,6 +290,4 @@ def _clipped_box_of_spot(spot: Spot, search: TargetSearch) -> Box:
 
 
 def _gray_for_flow(small: np.ndarray) -> np.ndarray:
-    import cv2
-
-    return np.asarray(cv2.cvtColor(resize_to_whole_cells(small, FLOW_SIDE), cv2.COLOR_RGB2GRAY))
+    return to_gray(resize_to_whole_cells(small, FLOW_SIDE))

@@ -32,7 +32,7 @@ from revisit.core import (
 )
 from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.networks import runtime
-from revisit.observers.mask_tracking import STORED_SIDE, Box, Tracker, bounding_box_of_mask
+from revisit.observers.mask_tracking import STORED_SIDE, Box, Tracker, slices_around_mask
 from revisit.observers.pictures import feed_frames_in_groups, shrunk_size
 from revisit.observers.rows import columns_of_rows
 
@@ -191,10 +191,10 @@ class Follower:
         from revisit.networks import sam2
 
         if self.following is not None:
-            logits, _ = self.following.next_logits_and_presence(picture)
+            logits = self.following.next_logits(picture)
         elif not self.begun and (prompt := self._first_frame_prompt(picture)) is not None:
             self.following = sam2.Sam2Tracker(sam2.network(self.sam), picture, [prompt])
-            logits = self.following.first[0]
+            logits = self.following.first
         self.begun = True
         return np.zeros(size, bool) if self.following is None else np.asarray(sam2.masks_at(logits, size)[0])
 
@@ -280,14 +280,11 @@ def cut_square_on_grey(rgb: np.ndarray, mask: np.ndarray) -> np.ndarray:
     height, width = rgb.shape[:2]
     if mask.shape != (height, width):
         mask = cv2.resize(mask.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST) > 0
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    part = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    part = slices_around_mask(mask)
     piece = np.where(mask[part][..., None], rgb[part], np.uint8(GREY))
-    side = max(piece.shape[:2])
-    square = np.full((side, side, 3), GREY, np.uint8)
-    top, left = (side - piece.shape[0]) // 2, (side - piece.shape[1]) // 2
-    square[top : top + piece.shape[0], left : left + piece.shape[1]] = piece
-    return square
+    rows, columns = (max(piece.shape[:2]) - side for side in piece.shape[:2])  # of grey
+    border = rows // 2, rows - rows // 2, columns // 2, columns - columns // 2
+    return np.asarray(cv2.copyMakeBorder(piece, *border, cv2.BORDER_CONSTANT, value=[GREY] * 3))
 
 
 def is_whole_view(masks: Sequence[np.ndarray]) -> np.ndarray:
@@ -309,10 +306,9 @@ def dino_cls_of_masked_object(picture: Any, mask: np.ndarray) -> np.ndarray:
     from revisit.networks import dino
     from revisit.networks.preprocessing import IMAGENET_MEAN, normalise_by_channel, resize_levels
 
-    height, width = mask.shape
-    x0, y0, x1, y1 = np.rint(np.multiply(bounding_box_of_mask(mask), (width, height) * 2)).astype(int)
-    own = torch.from_numpy(np.ascontiguousarray(mask[y0:y1, x0:x1])).to(picture.device)
+    rows, columns = slices_around_mask(mask)
+    own = torch.from_numpy(np.ascontiguousarray(mask[rows, columns])).to(picture.device)
     mean = torch.tensor(IMAGENET_MEAN, device=picture.device)[:, None, None] * 255
-    crop = torch.where(own, picture[0, :, y0:y1, x0:x1].float(), mean)[None]
+    crop = torch.where(own, picture[0, :, rows, columns].float(), mean)[None]
     cls, _ = dino.network(DINOV2)(normalise_by_channel(resize_levels(crop, (SIDE, SIDE), "bicubic")))
     return runtime.to_numpy(cls[0])

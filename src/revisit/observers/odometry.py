@@ -21,7 +21,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, FrameStream, every, observer
 from revisit.evidence.camera import CameraPath
 from revisit.observers.matching import Points, find_described_points, match_points, points_of_frame
-from revisit.observers.pictures import Flows, gray_at, median
+from revisit.observers.pictures import Flows, gray_at, median, resize_by_area
 from revisit.observers.rows import columns_of_rows
 
 SIZE = 320
@@ -223,14 +223,11 @@ def points_at_reduced_size(picture: np.ndarray, frame: Frame | None = None) -> P
 
     Those of a picture that is small enough as it is are shared with the other observers of its frame.
     """
-    import cv2
-
     height, width = picture.shape
     scale = min(1.0, POINTS_SIZE / max(height, width))
     if scale == 1:
         return find_described_points(picture) if frame is None else points_of_frame(frame, picture)
-    small = cv2.resize(picture, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA)
-    points = find_described_points(np.asarray(small))
+    points = find_described_points(resize_by_area(picture, round(width * scale), round(height * scale)))
     return replace(points, xy=points.xy * (np.array([width, height]) / points.size), size=(width, height))
 
 

@@ -40,27 +40,19 @@ FORMATS = (*AUTO, *READERS)
 
 def read_poses(path: Path, format: str = "auto") -> Trajectory:
     """The trajectory in a file. `auto` recognises the format by the content; bare matrices by the file's name."""
+    return read_poses_and_format(path, format)[0]
+
+
+def read_poses_and_format(path: Path, format: str = "auto") -> tuple[Trajectory, str]:
+    """The trajectory in a file, and the name of the format that it was read as."""
     if format not in FORMATS:
         raise UsageError(f"there is no pose format called {format!r}; choose one of {', '.join(FORMATS)}")
-    name, content = _pose_format_and_content(path, format)
+    arrays = load_npz(path) if format in ARRAYS or (format in AUTO and path.suffix in (".npz", ".npy")) else None
     with raise_media_errors_naming_file(path):
-        return READERS[name](content)
-
-
-def pose_format_of_file(path: Path, format: str = "auto") -> str:
-    """The name of the format that a file is read as; `auto` and `auto_c2w` recognise it."""
-    return _pose_format_and_content(path, format)[0] if format in AUTO else format
-
-
-def _pose_format_and_content(path: Path, format: str) -> tuple[str, Any]:
-    """The name of the format that a file is read as, and its arrays or its text."""
-    if format in ARRAYS or (format in AUTO and path.suffix in (".npz", ".npy")):
-        arrays = load_npz(path)
-        with raise_media_errors_naming_file(path):
-            return _pose_format_of_arrays(arrays, format) if format in AUTO else format, arrays
-    with raise_media_errors_naming_file(path):
-        text = read_text(path)
-        return _pose_format_of_text(text) if format in AUTO else format, text
+        content: Any = read_text(path) if arrays is None else arrays
+        if format in AUTO:
+            format = _pose_format_of_text(content) if arrays is None else _pose_format_of_arrays(content, format)
+        return READERS[format](content), format
 
 
 def _pose_format_of_text(text: str) -> str:

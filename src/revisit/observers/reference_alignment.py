@@ -26,6 +26,7 @@ from revisit.observers.pictures import (
     pixel_coordinates,
     resize_by_halving,
     rgb_at_shared_size,
+    sample_picture_at,
     small_rgb_from_shared_size,
     to_gray,
     vector_lengths,
@@ -192,7 +193,7 @@ def registration_from_shift(
     x, y = a.points.astype(int).T
     out = there[y, x]
     moved = a.points + out
-    missed = out + cv2.remap(back, moved[:, None], None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)[:, 0]
+    missed = out + sample_picture_at(back, moved[:, None])[:, 0]
     good = is_inside_picture(moved, width, height) & (np.hypot(missed[:, 0], missed[:, 1]) < TOLERANCE)
     count = np.count_nonzero(good)
     if count < LEAST_POINTS:
@@ -240,10 +241,9 @@ def warp_onto_reference_with_coverage(
         return mine.rgb, np.ones((height, width), bool)
     grid, back = pixel_coordinates(width, height), np.linalg.inv(offset.warp)
     at = cv2.perspectiveTransform(grid.reshape(1, -1, 2), back).reshape(height, width, 2)
-    over = cv2.remap(mine.gray, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    residual = flow_with_initial_shift(maker, true.gray, over)
+    residual = flow_with_initial_shift(maker, true.gray, sample_picture_at(mine.gray, at))
     sigma = SMOOTH * max(height, width)
     smooth = cv2.GaussianBlur(residual, (0, 0), sigma)
     at = cv2.perspectiveTransform((grid + smooth).reshape(1, -1, 2), back).reshape(height, width, 2)
     reached = cv2.inRange(at, (-0.5, -0.5), (width - 0.5, height - 0.5)) > 0
-    return cv2.remap(mine.rgb, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), reached
+    return sample_picture_at(mine.rgb, at), reached

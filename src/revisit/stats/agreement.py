@@ -14,17 +14,17 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import multimode
 from typing import Any, Literal
 
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.stats.intervals import t_quantile
+from revisit.stats.intervals import Interval, t_quantile
 
 Weights = Literal["nominal", "linear", "quadratic"]
 Scale = Literal["nominal", "ordinal"]
 Ratings = Sequence[Sequence[Any]]  # a row per thing, a column per rater, None where there is no rating
-Interval = tuple[float, float]
 LEVEL = 0.95  # of intervals
 
 
@@ -189,10 +189,8 @@ def agreement_with_jackknife_interval(
 
 def most_frequent_vote(votes: Sequence[Hashable]) -> Any | None:
     """The most frequent vote; None where several are most frequent, or there is none."""
-    counts = Counter(votes).most_common(2)
-    if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]):
-        return None
-    return counts[0][0]
+    modes = multimode(votes)
+    return modes[0] if len(modes) == 1 else None
 
 
 def _counts_per_category(

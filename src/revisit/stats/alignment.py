@@ -24,11 +24,10 @@ import numpy as np
 from revisit.core import UsageError
 from revisit.stats.agreement import cohen_kappa
 from revisit.stats.correlation import kendall_tau, spearman
-from revisit.stats.intervals import t_quantile
+from revisit.stats.intervals import Interval, t_quantile
 from revisit.stats.pairwise import linked_by_chains
 
 RESAMPLES = 1000
-Interval = tuple[float, float]
 MOST_STEPS = 100
 UPPER = (1 + 0.95) / 2  # where intervals end
 
@@ -233,9 +232,8 @@ def fit_bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0) 
     if clusters != {None}:
         if len(clusters) < 2:
             raise UsageError("at least two clusters of preferences are needed to estimate their spread")
-        covariance = (
-            bread @ _clustered_score_covariance(real, weight, values, [one.cluster for one in weighted]) @ bread
-        )
+        spread = _clustered_score_covariance(real, weight, values, [one.cluster for one in weighted])
+        covariance = bread @ spread @ bread
         far = t_quantile(UPPER, float(len(clusters) - 1))
     margin = far * np.sqrt(np.clip(np.diag(covariance), 0, None))
     chances = 1 / (1 + np.exp(values[None, :] - values[:, None]))

@@ -80,10 +80,8 @@ def estimate_mean(values: Sequence[float], clusters: Sequence[Hashable] | None =
     leverage = 1 - sizes / len(numbers)  # a cluster pulls the mean towards itself by what is missing here
     spread = float((sums**2 / leverage).sum())
     error = math.sqrt(spread) / len(numbers)
-    own, shared = (
-        sizes / leverage,
-        sizes**2 / leverage / len(numbers),
-    )  # of the matrix whose eigenvalues tell the freedom
+    # of the matrix whose eigenvalues tell the freedom
+    own, shared = sizes / leverage, sizes**2 / leverage / len(numbers)
     freedom = float((own - shared).sum() ** 2 / ((own**2 - 2 * own * shared).sum() + shared.sum() ** 2))
     if not spread or len(place) < LEAST_FOR_SHAPE:
         return Estimate(mean, error, freedom, len(place))

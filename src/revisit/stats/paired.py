@@ -76,9 +76,8 @@ class PairedTest:
     def estimate(self) -> Estimate | None:
         """The mean with its cluster-robust error; None for fewer than two scenes."""
         if self.range is not None and self.scenes > 1 and all(abs(size) in (0.0, self.range) for size in self.change):
-            return estimate_mean_with_added_ends(
-                self.change, self.clusters, (-self.range, self.range)
-            )  # three of three is no certainty
+            # three of three is no certainty
+            return estimate_mean_with_added_ends(self.change, self.clusters, (-self.range, self.range))
         return estimate_mean(self.change, self.clusters)
 
     @cached_property

@@ -242,9 +242,8 @@ def _with_family_wise_p(
 
 def _undecide_pairs_in_cycles(pairs: Sequence[ModelPair]) -> tuple[ModelPair, ...]:
     """The pairs; those that contradict each other along a cycle are not decided."""
-    models = {
-        model: number for number, model in enumerate({name for pair in pairs for name in (pair.ahead, pair.behind)})
-    }
+    names = {name for pair in pairs for name in (pair.ahead, pair.behind)}
+    models = {model: number for number, model in enumerate(names)}
     beats = np.eye(len(models), dtype=bool)
     for pair in pairs:
         beats[models[pair.ahead], models[pair.behind]] |= pair.decided

@@ -17,10 +17,10 @@ import numpy as np
 
 from revisit.core import Clip, UsageError, digest
 from revisit.core.text import parse_json
+from revisit.datasets.clips import video_files
 from revisit.media import VIDEO_SUFFIXES, file_digest, natural_order, open_clip
 from revisit.media.files import write_text_atomically
 from revisit.media.text_files import csv_text
-from revisit.suites.clips import video_files
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
 USER_ADDITIONS = ("models", "jobs", "inputs", "models.yaml")  # what users add to a dataset later: no part of it

@@ -18,7 +18,7 @@ from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.metrics.fidelity import psnr_per_frame
-from revisit.observers.poses import pose_format_of_file, read_poses
+from revisit.observers.poses import read_poses, read_poses_and_format
 from revisit.observers.sets import load_roles
 from revisit.results import Results
 from revisit.runs.group_by import parse_group_key, score_tables_by_group
@@ -358,8 +358,8 @@ def test_a_camera_table_is_the_last_resort_for_poses(tmp_path, data):
     )
     case = next(iter(read(generated(tmp_path / "m"), gt=str(copy))))
     assert isinstance(case, Case) and case.artifacts["true_poses"] == home / "camera_full5.csv"
-    found = read_poses(home / "camera_full5.csv")
-    assert pose_format_of_file(home / "camera_full5.csv") == "camera_table" and len(found) == GT_FRAMES
+    found, format_name = read_poses_and_format(home / "camera_full5.csv")
+    assert format_name == "camera_table" and len(found) == GT_FRAMES
 
 
 def test_the_camera_table_in_closed_form(tmp_path):

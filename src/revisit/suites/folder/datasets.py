@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
+from revisit.datasets.clips import MANIFEST, find_clips
 from revisit.datasets.entries import DatasetEntry
+from revisit.datasets.folder.read import FolderEntry, entries_with_references
+from revisit.datasets.folder.read import read as read_folder
 from revisit.datasets.hugging_face import is_hugging_face_dataset, read_hugging_face
 from revisit.datasets.lerobot import is_lerobot_dataset, read_lerobot
 from revisit.datasets.shards import list_tar_shards, read_shards
 from revisit.geometry.camera_script import parse_script
-from revisit.suites.clips import MANIFEST, find_clips
-from revisit.suites.folder.read import FolderEntry, entries_with_references
-from revisit.suites.folder.read import read as read_folder
 
 Reader = Callable[[Path, Sequence[Path]], Iterable[DatasetEntry | Rejected | Remark]]
 
@@ -69,7 +69,7 @@ def _case_of_entry(entry: DatasetEntry | Rejected | Remark, source: Path) -> Fol
     """The case of an entry, with its fields checked as those of a manifest are."""
     from pydantic import ValidationError
 
-    from revisit.suites.manifest import ManifestEntry, first_validation_problem
+    from revisit.datasets.manifest import ManifestEntry, first_validation_problem
 
     model = source.resolve().stem if source.is_file() else source.resolve().name
     if not isinstance(entry, DatasetEntry):

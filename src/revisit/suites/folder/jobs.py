@@ -13,9 +13,9 @@ from revisit.control.jobs import FRAMES, SIZE, BatchRequest, Job, JobBatch, file
 from revisit.control.requested_path import compile_script
 from revisit.core import Case, Clip, UsageError
 from revisit.core.text import parse_json
+from revisit.datasets.clips import MANIFEST, read_manifest
 from revisit.media import clip_digest
 from revisit.media.files import atomic_write_path, write_json_lines
-from revisit.suites.clips import MANIFEST, read_manifest
 
 REFERENCES = "references"  # the folder of true clips beside those of the models
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from revisit.control.jobs import BatchRequest, Job, JobBatch, Segment, split_frames
 from revisit.core import Clip, Reason, UsageError
+from revisit.datasets.clips import first_file
 from revisit.geometry.camera_script import Move, Step, camera_path_of_length, parse_script
 from revisit.media.files import write_json_lines
-from revisit.suites.clips import first_file
 from revisit.suites.mbench import dataset
 from revisit.suites.mbench.dataset import ListItem, MBenchDataset
 from revisit.suites.mbench.metrics.actions import WAIT, parse_requested_motion

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, MediaError, Target, UsageError
 from revisit.core.phase_pairs import format_phase_rule
-from revisit.suites.clips import existing_option_folder, find_target, first_file
+from revisit.datasets.clips import existing_option_folder, find_target, first_file
 from revisit.suites.memobench.clip_categories import Categories, categories_of_clip
 from revisit.suites.memobench.ground_truth import TrueClip
 from revisit.suites.memobench.metadata import Marks, prompt_from_metadata_or_sheet

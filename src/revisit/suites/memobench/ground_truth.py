@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, UsageError
+from revisit.datasets.clips import first_file
 from revisit.media import load_npy, load_npz
 from revisit.media.frame_folder import find_frame_files
-from revisit.suites.clips import first_file
 from revisit.suites.memobench import metadata
 from revisit.suites.memobench.layouts import count_frames
 from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip_name

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError
+from revisit.datasets.clips import visible_folders
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, frame_count_in_mp4_index, open_clip
 from revisit.media.frame_folder import find_frame_files
-from revisit.suites.clips import visible_folders
 from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, canonical_scene_name, parse_clip_name
 
 FOLDERS = ("frames", "samples-rgb")

@@ -18,8 +18,8 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.text import join_names
+from revisit.datasets.clips import first_file
 from revisit.media.text_files import read_csv_cells
-from revisit.suites.clips import first_file
 from revisit.suites.memobench.names import (
     REAL,
     SYNTHETIC,

@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 from revisit.core import MediaError, UsageError
 from revisit.core.text import parse_json
+from revisit.datasets.clips import first_file
 from revisit.evidence.judged import NO, YES, BankQuestion, find_json_in_reply, parse_whole_number
 from revisit.judges.questions import Choice, JsonObject, Malformed, Rating, Text, YesNo
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import csv_text, read_csv_table
-from revisit.suites.clips import first_file
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import possible_bank_file_stems
 from revisit.suites.memobench.questions import PUBLIC_QUESTION

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Clip, MediaError, RevisitError, UsageError
+from revisit.datasets.clips import first_file
 from revisit.evidence.judged import NO, UNANSWERED, YES, BankQuestion, entry_question_number
 from revisit.judges.banks import judge_questions_of_bank, yes_no_code
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
 from revisit.media.text_files import csv_dict_reader, csv_text
-from revisit.suites.clips import first_file
 from revisit.suites.memobench import question_bank
 from revisit.suites.memobench.ground_truth import MemoBenchDataset
 from revisit.suites.memobench.metadata import prompt_from_metadata_or_sheet

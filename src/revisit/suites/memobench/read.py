@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.suites.clips import existing_option_folder, read_target_boxes, video_files, visible_folders
+from revisit.datasets.clips import existing_option_folder, read_target_boxes, video_files, visible_folders
 from revisit.suites.memobench import layouts
 from revisit.suites.memobench.cases import ClipContext, artifact_folders_from_options, make_clip_case
 from revisit.suites.memobench.clip_categories import read_clip_categories

@@ -18,12 +18,12 @@ import numpy as np
 from revisit.control.jobs import BatchRequest, Job, JobBatch, resample_relative_path
 from revisit.core import Clip, UsageError
 from revisit.core.text import convert_read_errors
+from revisit.datasets.clips import visible_folders
 from revisit.geometry.camera_script import script_of_path
 from revisit.geometry.formats import from_unreal_rows
 from revisit.geometry.rotations import angle_between_rotations
 from revisit.media import frame_count_in_mp4_index, natural_order
 from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
-from revisit.suites.clips import visible_folders
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR, VARIED
 from revisit.suites.mind.read import (
     KIND,

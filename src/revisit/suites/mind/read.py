@@ -15,9 +15,9 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.text import convert_read_errors, parse_json
+from revisit.datasets.clips import existing_option_folder, first_file, video_files, visible_folders
 from revisit.media import VIDEO_SUFFIXES, frame_count_in_mp4_index
 from revisit.media.text_files import csv_dict_reader
-from revisit.suites.clips import existing_option_folder, first_file, video_files, visible_folders
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR, SHARED, VARIED
 
 PERSPECTIVES = ("1st_data", "3rd_data")

@@ -21,9 +21,9 @@ import numpy as np
 
 from revisit.core import Case, Clip, MediaError, Rejected, Remark, Target, UsageError
 from revisit.core.text import join_names
+from revisit.datasets.clips import existing_option_folder, first_file, video_files, visible_folders
 from revisit.media import natural_order
 from revisit.media.text_files import read_json_object
-from revisit.suites.clips import existing_option_folder, first_file, video_files, visible_folders
 from revisit.suites.wbench.metrics.rules import FIRST_PERSON, actions_form_loop, parse_action
 
 VIDEO = re.compile(r"case_(?P<id>.+?)(?:_combined)?")

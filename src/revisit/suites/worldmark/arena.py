@@ -19,10 +19,10 @@ import numpy as np
 from revisit.control.jobs import BatchRequest, Job, JobBatch, split_frames
 from revisit.core import UsageError
 from revisit.core.text import convert_read_errors
+from revisit.datasets.clips import first_file
 from revisit.media import IMAGE_SUFFIXES
 from revisit.media.text_files import read_text
 from revisit.suites.authoring import DatasetDescription, DatasetTools, value_count_table
-from revisit.suites.clips import first_file
 from revisit.suites.worldmark.evidence import (
     ACTIONS,
     DEGREES,

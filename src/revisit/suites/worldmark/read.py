@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
+from revisit.datasets.clips import existing_option_folder, first_file, video_files, visible_folders
 from revisit.media.text_files import read_json_object
-from revisit.suites.clips import existing_option_folder, first_file, video_files, visible_folders
 from revisit.suites.worldmark.arena import (
     DOMAINS,
     FOLDER,

@@ -13,8 +13,8 @@ from revisit.control.requested_path import compile_script
 from revisit.core import UsageError
 from revisit.core.cases import CATEGORY, CEILING
 from revisit.core.text import count_and_noun, parse_json
+from revisit.datasets.clips import MANIFEST
 from revisit.media.files import write_json_lines
-from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import write_evaluator_sidecars
 from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
 from revisit.suites.wrbench.read import RECORDS

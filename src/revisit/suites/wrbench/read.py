@@ -19,10 +19,7 @@ from revisit.control.job_runner import read_provenance_or_none
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError, digest
 from revisit.core.cases import CEILING
 from revisit.core.text import convert_read_errors, count_and_noun, join_names, parse_json
-from revisit.media import VIDEO_SUFFIXES, natural_order
-from revisit.media.files import file_exists
-from revisit.metrics.camera import CameraRequest, camera_request_of_case
-from revisit.suites.clips import (
+from revisit.datasets.clips import (
     MANIFEST,
     existing_option_folder,
     find_clips,
@@ -30,6 +27,9 @@ from revisit.suites.clips import (
     read_manifest,
     read_target_boxes,
 )
+from revisit.media import VIDEO_SUFFIXES, natural_order
+from revisit.media.files import file_exists
+from revisit.metrics.camera import CameraRequest, camera_request_of_case
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.judge_context import judge_context_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES

@@ -16,7 +16,7 @@ from revisit.control.jobs import FRAMES
 from revisit.control.requested_path import preset_script
 from revisit.core import Case, Clip, Target, UsageError, digest
 from revisit.core.text import read_package_yaml
-from revisit.suites.clips import first_file
+from revisit.datasets.clips import first_file
 from revisit.suites.wrbench.prompts import TIERS, EventTask, Row
 from revisit.suites.wrbench.tables import published_row_of_model
 

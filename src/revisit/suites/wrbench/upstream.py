@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from revisit.core import Case, Clip, MediaError, Rejected, UsageError
 from revisit.core.text import convert_read_errors, parse_json, parse_numbered_json_lines, read_package_yaml
+from revisit.datasets.clips import first_file
 from revisit.media.files import file_exists
 from revisit.media.text_files import read_json_object
-from revisit.suites.clips import first_file
 from revisit.suites.wrbench.prompts import TIERS, Row
 from revisit.suites.wrbench.records import CAMERAS, condition_and_input_of_model, make_record_case, normalize_record_id
 from revisit.suites.wrbench.sidecars import sidecar_path, why_not_main_profile

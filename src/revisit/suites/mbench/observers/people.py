@@ -225,7 +225,7 @@ def describe_bodies_by_dino(picture: np.ndarray, face: np.ndarray) -> tuple[list
     with runtime.inference():
         images = runtime.channels_first_on_device([picture])
         following = sam2.Sam2Tracker(sam2.network(SAM2), images, list(zip(x0, y0, x1, y1, strict=True)))
-        bodies = body_masks_by_face(sam2.masks_at(following.first[0], (height, width)), face, box)
+        bodies = body_masks_by_face(sam2.masks_at(following.first, (height, width)), face, box)
         return list(bodies), [dino_cls_of_masked_object(images, mask) for mask in bodies.values()]
 
 

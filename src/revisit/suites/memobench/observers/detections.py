@@ -91,7 +91,7 @@ def detections_by_grounding_dino(
         for k, (score, boxes) in enumerate(detector.detect_scores_and_boxes(pictures, words, threshold=threshold)):
             share = np.zeros(0, np.float32)
             if len(score):
-                logits, _ = sam2.Sam2Tracker(sam2.network(masks.SAM2), pictures[k : k + 1], boxes.tolist()).first
+                logits = sam2.Sam2Tracker(sam2.network(masks.SAM2), pictures[k : k + 1], boxes.tolist()).first
                 size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
                 share = sam2.masks_at(logits, size).mean((1, 2)).astype(np.float32)
             rows.append((runtime.to_numpy(score), share))

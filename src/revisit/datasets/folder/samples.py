@@ -14,10 +14,10 @@ from itertools import combinations
 import numpy as np
 
 from revisit.core.grouping import group_items
-from revisit.suites.folder.clip_paths import ClipPath, Words
-from revisit.suites.folder.first_frames import ALIKE, CLEAR, load_telling_first_frames, mean_picture_difference
-from revisit.suites.folder.layout import split_stems_into_grid
-from revisit.suites.folder.path_words import are_checkpoint_numbers, is_checkpoint_word, mostly_model_names
+from revisit.datasets.folder.clip_paths import ClipPath, Words
+from revisit.datasets.folder.first_frames import ALIKE, CLEAR, load_telling_first_frames, mean_picture_difference
+from revisit.datasets.folder.layout import split_stems_into_grid
+from revisit.datasets.folder.path_words import are_checkpoint_numbers, is_checkpoint_word, mostly_model_names
 
 # Of 255, over pictures of 24 x 24: first frames of one scene by two published models differ by 3.8 in the mean (median
 # of 180 pairs), those of two scenes by 13 or more. Samples of one model are nearer: they differ in what was encoded.

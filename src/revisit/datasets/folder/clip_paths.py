@@ -13,8 +13,8 @@ from unicodedata import normalize
 
 from revisit.core import UsageError
 from revisit.core.grouping import group_items
-from revisit.suites.clips import find_clip_files
-from revisit.suites.folder.path_words import (
+from revisit.datasets.clips import find_clip_files
+from revisit.datasets.folder.path_words import (
     are_checkpoint_numbers,
     is_generic_word,
     is_truth_word,

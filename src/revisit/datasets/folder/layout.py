@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core.text import count_and_noun, join_names
-from revisit.suites.folder.clip_paths import FULL, ClipPath, TruthPath, find_step_numbers, without_generic_folders
-from revisit.suites.folder.first_frames import levels_of_one_beginning
-from revisit.suites.folder.pairing import pair_clips_with_truth
-from revisit.suites.folder.path_patterns import ClipFacts, infer_layout
-from revisit.suites.folder.path_words import (
+from revisit.datasets.folder.clip_paths import FULL, ClipPath, TruthPath, find_step_numbers, without_generic_folders
+from revisit.datasets.folder.first_frames import levels_of_one_beginning
+from revisit.datasets.folder.pairing import pair_clips_with_truth
+from revisit.datasets.folder.path_patterns import ClipFacts, infer_layout
+from revisit.datasets.folder.path_words import (
     is_checkpoint_word,
     is_digits_word,
     is_generic_word,

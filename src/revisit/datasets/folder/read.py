@@ -14,8 +14,7 @@ from typing import Any
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.cases import case_id
 from revisit.core.text import count_and_noun, join_names
-from revisit.media import CLIP_SUFFIXES
-from revisit.suites.clips import (
+from revisit.datasets.clips import (
     MANIFEST,
     find_target,
     is_frame_folder,
@@ -23,7 +22,7 @@ from revisit.suites.clips import (
     read_target_boxes,
     unread_files,
 )
-from revisit.suites.folder.clip_paths import (
+from revisit.datasets.folder.clip_paths import (
     ClipPath,
     TruthPath,
     find_clip_paths,
@@ -32,11 +31,12 @@ from revisit.suites.folder.clip_paths import (
     separate_truth_clips,
     word_starts_or_ends_with,
 )
-from revisit.suites.folder.layout import LayoutReading, possible_readings
-from revisit.suites.folder.pairing import pair_clips_with_truth
-from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
-from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
-from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
+from revisit.datasets.folder.layout import LayoutReading, possible_readings
+from revisit.datasets.folder.pairing import pair_clips_with_truth
+from revisit.datasets.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
+from revisit.datasets.folder.path_words import is_generic_word, may_be_truth_word
+from revisit.datasets.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
+from revisit.media import CLIP_SUFFIXES
 
 TARGETS = "targets.json"
 FolderEntry = Case | Rejected | Remark

@@ -202,7 +202,7 @@ def _parse_manifest_line(line: str) -> Any:
 def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Case:
     from pydantic import ValidationError
 
-    from revisit.suites.manifest import ManifestEntry, first_validation_problem
+    from revisit.datasets.manifest import ManifestEntry, first_validation_problem
 
     unknown = [name for name in content if name not in ManifestEntry.model_fields]
     if unknown:

@@ -8,10 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from revisit.core.grouping import group_items
+from revisit.datasets.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes, find_step_numbers
+from revisit.datasets.folder.path_patterns import ClipFacts
+from revisit.datasets.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators, strip_name
 from revisit.media import file_digest
-from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes, find_step_numbers
-from revisit.suites.folder.path_patterns import ClipFacts
-from revisit.suites.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators, strip_name
 
 
 @dataclass(frozen=True)
