@@ -13,7 +13,6 @@ import numpy as np
 
 from revisit.core import NoScore
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.rows import nearest_rows
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.worldmark.evidence import APART, KEYS, Key, KeyFlow, keys_of_condition
 
@@ -33,7 +32,7 @@ class Signal:
     horizontal: np.ndarray  # pixels in an eighth of a second
     radial: np.ndarray
     seconds: float  # that the keys share
-    frame: np.ndarray  # number of the frame nearest to each sample
+    frame: np.ndarray  # number of the frame at each sample
 
     def signed_flow_of_key(self, key: Key) -> np.ndarray:
         """The flow that shows a key: radial for steps ahead and back, else horizontal; positive as it is asked for."""
@@ -75,8 +74,7 @@ def make_signal(condition: str, frames: FrameFacts, flow: KeyFlow, rule: str) ->
     time = np.arange(max(int(seconds * RATE), 1)) / RATE
     speeds = [values / length / (RATE / APART) for values in (flow.horizontal, flow.radial)]
     horizontal, radial = (_window_means_at_times(middle, speed, time) for speed in speeds)
-    nearest = frames.index[nearest_rows(frames.time - frames.time[0], time)]
-    return Signal(keys, names, time, horizontal, radial, seconds, nearest)
+    return Signal(keys, names, time, horizontal, radial, seconds, _nearest_frame_numbers(frames, time))
 
 
 def _window_means_at_times(middle: np.ndarray, speed: np.ndarray, time: np.ndarray) -> np.ndarray:
@@ -87,6 +85,14 @@ def _window_means_at_times(middle: np.ndarray, speed: np.ndarray, time: np.ndarr
     values = np.r_[speed[0], speed, speed[-1]]
     way = np.r_[0.0, np.cumsum(np.diff(at) * (values[1:] + values[:-1]) / 2)]
     return np.asarray((np.interp(time + half, at, way) - np.interp(time - half, at, way)) / (2 * half))
+
+
+def _nearest_frame_numbers(frames: FrameFacts, time: np.ndarray) -> np.ndarray:
+    """The number of the frame nearest to each time."""
+    times = frames.time - frames.time[0]
+    after = np.clip(np.searchsorted(times, time), 1, len(times) - 1)
+    earlier = time - times[after - 1] <= times[after] - time
+    return np.asarray(frames.index[after - earlier])
 
 
 def moving_average(values: np.ndarray, samples: int) -> np.ndarray:
