@@ -592,5 +592,5 @@ def test_whole_pairs_go_to_a_gpu_that_brings_them_to_their_size(device, resize, 
     task = ObserverTask("key", id, OBSERVERS[id].fn.__module__, params, {}, "reference")
     watcher = HostWatcher(SimpleNamespace(host=SimpleNamespace(device=device)), task)
     mine, other = Frame(0, 0.0, np.zeros((72, 128, 3), np.uint8)), Frame(0, 0.0, np.zeros((*shape, 3), np.uint8))
-    picture = watcher._prepare_picture(mine, other)
+    picture = watcher._picture_to_send(mine, other)
     assert picture.rgb.shape[:2] == picture.reference.shape[:2] == sent

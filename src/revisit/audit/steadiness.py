@@ -107,17 +107,17 @@ def disturbed_cases(case: Case, encoded: Path) -> Iterator[Case | Rejected]:
             yield Rejected(f"{case.id}~{name}", str(error), case.model)
             continue
         notes = {**case.annotations, "disturbed": name}
-        reference, phases = _disturbed_reference(case, name), _disturbed_phases(case, name)
+        reference, phases = _reference_of_disturbed_clip(case, name), _disturbed_phases(case, name)
         yield replace(case, id=f"{case.id}~{name}", clip=clip, reference=reference, phases=phases, annotations=notes)
 
 
-def _disturbed_reference(case: Case, name: str) -> Clip | None:
+def _reference_of_disturbed_clip(case: Case, disturbance: str) -> Clip | None:
     """The reference without the frame that the clip lacks, where both have the same number of frames."""
-    if case.reference is None or name not in ("first_less", "last_less"):
+    if case.reference is None or disturbance not in ("first_less", "last_less"):
         return case.reference
     with suppress(MediaError):  # told of the undisturbed clip
         if read_clip_info(case.reference).count == read_clip_info(case.clip).count:
-            return _clip_without_end_frame(case.reference, name)
+            return _clip_without_end_frame(case.reference, disturbance)
     return case.reference
 
 

@@ -184,26 +184,32 @@ def model_cost(
         return {}
     seconds = [float(cost["seconds"]) for cost, _ in measured]
     video = sum(length for _, length in measured)
-    summary: ModelCost = {"clips": len(measured), "seconds_per_clip": _round_four_digits(sum(seconds) / len(seconds))}
+    summary: ModelCost = {
+        "clips": len(measured),
+        "seconds_per_clip": _round_to_four_significant_digits(sum(seconds) / len(seconds)),
+    }
     if video > 0:
-        summary["seconds_per_video_second"] = _round_four_digits(sum(seconds) / video)
+        summary["seconds_per_video_second"] = _round_to_four_significant_digits(sum(seconds) / video)
         gpus = [int(cost.get("gpus") or 0) for cost, _ in measured]
         if all(gpus):
             spent = sum(second * count for second, count in zip(seconds, gpus, strict=True))
-            summary |= {"gpus": max(gpus), "gpu_seconds_per_video_second": _round_four_digits(spent / video)}
+            summary |= {
+                "gpus": max(gpus),
+                "gpu_seconds_per_video_second": _round_to_four_significant_digits(spent / video),
+            }
     loads = [float(cost["loading"]) for cost, _ in measured if cost.get("loading")]
     if loads:
-        summary["loading_seconds"] = _round_four_digits(sum(loads) / len(loads))
+        summary["loading_seconds"] = _round_to_four_significant_digits(sum(loads) / len(loads))
     if any(cost.get("loading", 0.0) is None for cost, _ in measured):
         summary["with_loading"] = True
     for name, key in (("peak_memory_gb", "memory"), ("peak_gpu_memory_gb", "gpu_memory")):
         peaks = [cost[key] for cost, _ in measured if cost.get(key)]
         if peaks:
-            summary[name] = _round_four_digits(max(peaks) / GB)
+            summary[name] = _round_to_four_significant_digits(max(peaks) / GB)
     if price is not None:
         summary |= {"price_per_clip": price, "currency": currency}
     return {**summary, "machine": machine_description()}
 
 
-def _round_four_digits(value: float) -> float:
+def _round_to_four_significant_digits(value: float) -> float:
     return float(f"{value:.4g}")

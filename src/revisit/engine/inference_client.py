@@ -228,7 +228,7 @@ class HostWatcher:
     def see(self, frame: Frame, reference: Frame | None) -> None:
         stream = self.clip.streams.setdefault(self._stream_key(), _Stream(self.clip.host, self.observer.pairs))
         if self.observer.pairs or not stream.rows or stream.rows[-1].number != frame.index:
-            stream.append_picture(self._prepare_picture(frame, reference), self.task.key)
+            stream.append_picture(self._picture_to_send(frame, reference), self.task.key)
             return
         stream.rows[-1].keys.append(self.task.key)  # the last one that was put serves one more observer
         if self.observer.kind != "frame":  # whoever put it may not have needed its digest
@@ -241,7 +241,7 @@ class HostWatcher:
         own = self.observer.pairs or self.observer.prepare is not None
         return self.task.key if own else self.observer.long_side_pixels(self.task.params)
 
-    def _prepare_picture(self, frame: Frame, reference: Frame | None) -> PreparedFrame:
+    def _picture_to_send(self, frame: Frame, reference: Frame | None) -> PreparedFrame:
         """What the host gets: pictures ready for a batch, or whole frames, which its observer prepares as here."""
         if self.observer.kind != "frame":
             return PreparedFrame(frame.index, frame.time, frame.rgb, digest=frame.digest)

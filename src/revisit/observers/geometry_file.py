@@ -217,7 +217,7 @@ def convert_geometry_file(
     """
     arrays, producer = _read_arrays_and_producer(source, format)
     if intrinsics is not None:
-        lens, own = _read_intrinsics_and_size(intrinsics, len(arrays["extrinsics"]))
+        lens, own = _read_intrinsics_option(intrinsics, len(arrays["extrinsics"]))
         arrays["intrinsics"] = lens
         size = size or own
     if depth is not None:
@@ -310,14 +310,14 @@ def _arrays_from_trajectory(path: Trajectory) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _read_intrinsics_and_size(text: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
+def _read_intrinsics_option(path_or_numbers: str, frames: int) -> tuple[np.ndarray, tuple[int, int] | None]:
     """(intrinsics (N, 3, 3), width and height they are for, where the file says so)."""
-    path = Path(text)
+    path = Path(path_or_numbers)
     if path.suffix in (".npz", ".npy"):
         arrays = load_npz(path)
         values = arrays.get("data", next(iter(arrays.values())))
         with raise_media_errors_naming_file(path):
-            return np.array(to_intrinsic_matrices(values, n)), None
+            return np.array(to_intrinsic_matrices(values, frames)), None
     if path.suffix == ".txt":
         with raise_media_errors_naming_file(path):
             lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
@@ -329,13 +329,13 @@ def _read_intrinsics_and_size(text: str, n: int) -> tuple[np.ndarray, tuple[int,
             words = cameras[0]
             numbers = [float(word) for word in words[4:]]
             values = np.array([numbers[k] for k in COLMAP_MODELS[words[1]]])
-            return np.array(to_intrinsic_matrices(values, n)), (int(words[2]), int(words[3]))
+            return np.array(to_intrinsic_matrices(values, frames)), (int(words[2]), int(words[3]))
     try:
-        values = np.array([float(word) for word in text.split(",")])
+        values = np.array([float(word) for word in path_or_numbers.split(",")])
     except ValueError:
         values = np.zeros(0)
     if values.shape != (4,):
         raise UsageError(
-            f"--intrinsics takes a file (npz, cameras.txt) or fx,fy,cx,cy, not {printable_line(text, 60)!r}"
+            f"--intrinsics takes a file (npz, cameras.txt) or fx,fy,cx,cy, not {printable_line(path_or_numbers, 60)!r}"
         )
-    return np.array(to_intrinsic_matrices(values, n)), None
+    return np.array(to_intrinsic_matrices(values, frames)), None

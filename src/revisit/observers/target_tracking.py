@@ -336,7 +336,7 @@ class TargetSearch:
         self.whiten = Whitening.fit(describe_cells(resize_to_whole_cells(rgb, self.side)))
         self.views = self._whitened_views(rgb)
         at_first = self.views[self.sizes.index(1.0)]
-        centre = self._position_in_cells(self.start.centre, at_first)
+        centre = self._frame_shares_to_cells(self.start.centre, at_first)
         piece = cut_window_of_cells(at_first.white, centre, rows, columns)
         self.window = Window(self.weight)
         self.looks = [Probe(piece, self.window)]
@@ -359,8 +359,9 @@ class TargetSearch:
             views.append(CellView(self.whiten(describe_cells(picture)), self.ring))
         return views
 
-    def _position_in_cells(self, centre: np.ndarray, view: CellView) -> np.ndarray:
-        return np.asarray(centre * view.white.shape[1::-1] - 0.5)
+    def _frame_shares_to_cells(self, shares: np.ndarray, view: CellView) -> np.ndarray:
+        """Place (x, y) in cells of a view, of one in shares of the frame's width and height."""
+        return np.asarray(shares * view.white.shape[1::-1] - 0.5)
 
     def search_frame(self, rgb: np.ndarray, expected: Spot) -> Sighting:
         """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
@@ -411,7 +412,7 @@ class TargetSearch:
         0 where the spot is not in the picture, 1 where too little is around it to compare with.
         """
         level = self._view_of_nearest_size(spot)
-        centre = self._position_in_cells(spot.centre, self.views[level])
+        centre = self._frame_shares_to_cells(spot.centre, self.views[level])
         # The cells that are looked at are whole: spots less than a cell apart are one.
         key = level, *window_corner(centre, *self.figure.shape), *window_corner(centre, *self.ring)
         if key not in self._standing:
@@ -432,7 +433,7 @@ class TargetSearch:
         """Best similarity of an upper, lower, left or right half at a spot to the same half of a remembered look."""
         rows, columns = self.weight.shape
         view = self.views[self._view_of_nearest_size(spot)]
-        centre = self._position_in_cells(spot.centre, view)
+        centre = self._frame_shares_to_cells(spot.centre, view)
         if not 0 <= centre[0] < view.white.shape[1] or not 0 <= centre[1] < view.white.shape[0]:
             return -1.0
         pieces = np.stack([cut_window_of_cells(view.white, centre + step, rows, columns) for step in STEPS])
@@ -496,7 +497,7 @@ class TargetSearch:
             return
         self.remembered = seconds
         view = self.views[self._view_of_nearest_size(spot)]
-        piece = cut_window_of_cells(view.white, self._position_in_cells(spot.centre, view), *self.weight.shape)
+        piece = cut_window_of_cells(view.white, self._frame_shares_to_cells(spot.centre, view), *self.weight.shape)
         look = Probe(piece, self.window)
         if self._best_similarity_away_from(look, spot) > max(COMMON, self.common + 0.1):
             return

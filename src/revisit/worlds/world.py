@@ -154,7 +154,7 @@ class WorldView:
             return self.empty_shot
         (x0, y0, x1, y1), depth, ids = traced
         shot = Shot(self.empty_shot.rgb.copy(), self.empty_shot.depth.copy(), self.empty_shot.mask.copy())
-        shot.rgb[y0:y1, x0:x1] = self._changed_region_colours(present, screen)
+        shot.rgb[y0:y1, x0:x1] = self._draw_targets_over_empty_place(present, screen)
         np.copyto(shot.depth[y0:y1, x0:x1], depth, where=ids > 0)
         np.copyto(shot.mask[y0:y1, x0:x1], ids, where=ids > 0)
         return shot
@@ -195,8 +195,8 @@ class WorldView:
         return box, _depth_from_inverse(traced.inverse), ids
 
     @cache_method_results(KEPT)
-    def _changed_region_colours(self, states: tuple[State, ...], screen: float) -> np.ndarray:
-        """The colours inside the box of what is seen."""
+    def _draw_targets_over_empty_place(self, states: tuple[State, ...], screen: float) -> np.ndarray:
+        """Colours of the box that targets in these states, their shadows and the screen change."""
         traced = self._trace_changed_region(states, screen)
         assert traced is not None
         x0, y0, x1, y1 = (2 * edge for edge in traced[0])
