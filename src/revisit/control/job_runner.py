@@ -9,7 +9,6 @@ written down (`generation.jsonl` in the folder of the model) and never stops the
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import shutil
 import tempfile
@@ -37,7 +36,7 @@ from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import make_trajectory
 from revisit.media import file_digest, frame_count_in_mp4_index, open_clip, read_clip_info, write_picture
 from revisit.media.digest import digest_of_size_and_ends
-from revisit.media.files import atomic_write_path, file_exists, write_text_atomically
+from revisit.media.files import atomic_write_path, file_exists, try_lock_file, write_text_atomically
 
 LONGEST_REASON = 1000  # characters
 LOG = "generation.jsonl"
@@ -103,10 +102,8 @@ def run_jobs(
     require_distinct_jobs(jobs)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOG).open("a", encoding="utf-8") as log:
-        try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(f"another run is making clips in {folder}; wait for it, or choose another --out") from None
+        if not try_lock_file(log):
+            raise UsageError(f"another run is making clips in {folder}; wait for it, or choose another --out")
         for stale in folder.glob(f"{SCRATCH_PREFIX}*"):  # of a run that was killed
             shutil.rmtree(stale, ignore_errors=True)
         for result in chain(refused, _run_on_all_backends(jobs, backends, folder, settings)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from revisit.core import MediaError
 
@@ -33,6 +34,17 @@ def write_text_atomically(path: Path, text: str) -> None:
     """Write text in one step, its line ends as they are: readers see the old file or the new one, never half of it."""
     with atomic_write_path(path) as temporary:
         temporary.write_bytes(text.encode())
+
+
+def try_lock_file(file: IO[Any]) -> bool:
+    """Whether this process alone may go on: not where another holds the file, but where no file can be locked."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks
+    return True
 
 
 def write_json_lines(path: Path, rows: Iterable[Any], *, ascii: bool = False) -> None:

@@ -7,7 +7,6 @@ pays for nothing twice. A file that is there and was drawn from anything else is
 
 from __future__ import annotations
 
-import fcntl
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 from revisit.core import RevisitError, UsageError
 from revisit.core.concurrency import results_of_threads
 from revisit.media.digest import file_digest
-from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
+from revisit.media.files import atomic_write_path, try_lock_file, write_json_lines, write_text_atomically
 from revisit.servers import images
 from revisit.servers.images import Drawing, DrawnPicture, Facts, ImageBackend, ImageBudget, ImagePrice, ImageRequest
 from revisit.servers.retries import NoReply, Refused, RetryingCaller, Stopped
@@ -99,14 +98,10 @@ class ImageStore:
         """One command at a time draws into the folder: each writes all lines of drawings.jsonl that it knows."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not try_lock_file(file):
                 raise UsageError(
                     f"another command is drawing pictures in {self.folder}; wait for it, or choose another --out"
-                ) from None
-            except OSError:
-                pass  # a file system without locks
+                )
             self.lines = self._read_lines()
             yield
 
