@@ -14,7 +14,7 @@ from revisit.core import UsageError, import_registering_modules
 from revisit.media import encode_mp4
 from revisit.results.distances import KINDS
 from revisit.weights import lock
-from tests.datasets import wall
+from tests.painted_datasets import wall
 
 import_registering_modules()
 

@@ -44,7 +44,7 @@ from revisit.core import SUITES, Remark, UsageError
 from revisit.geometry.camera_script import camera_path, camera_path_of_length, parse_script, script_of_path
 from revisit.geometry.rotations import yaw_pitch_of_rotation
 from revisit.media import encode_mp4
-from tests.datasets import DATASETS
+from tests.painted_datasets import DATASETS
 
 
 @pytest.fixture(scope="module")

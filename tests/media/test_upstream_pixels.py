@@ -20,8 +20,8 @@ from revisit.engine.in_memory import observe_and_score_cases
 from revisit.engine.plan import make_plan
 from revisit.engine.request import load_observer_set
 from revisit.results import Results
-from tests.datasets import actions, film
 from tests.media.test_media_decode import write_video
+from tests.painted_datasets import actions, film
 
 SOME = (0, 9, 40, 71, 80)  # frames of 81 that are compared one by one
 DB, SHARE = 0.002, 0.0002

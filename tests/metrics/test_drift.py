@@ -11,7 +11,7 @@ from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.drift import long_drift
 from revisit.observers.color_texture import lab_stats, style_stats
-from tests.datasets import film
+from tests.painted_datasets import film
 
 FPS = 8.0
 

@@ -21,7 +21,7 @@ from revisit.observers.pictures import VIEWED
 from revisit.results.tables import drift_curves
 from tests.benchmark_scripts import script
 from tests.conftest import PROJECT
-from tests.datasets import FOCAL, SIZE, film, wall
+from tests.painted_datasets import FOCAL, SIZE, film, wall
 
 import_registering_modules()
 FPS, COUNT = 8.0, 80  # ten seconds

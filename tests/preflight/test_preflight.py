@@ -35,7 +35,7 @@ from revisit.preflight.check import (
 )
 from revisit.preflight.check import read_small_copy as small_copy
 from revisit.preflight.expected import expected_in_folder, expected_of_job
-from tests.datasets import film, memobench, picture, wrbench
+from tests.painted_datasets import film, memobench, picture, wrbench
 
 # The first half turns, the others rest or are as short as clips come.
 SCRIPTS = [

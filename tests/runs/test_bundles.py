@@ -20,7 +20,7 @@ from revisit.report.site import boards_of_bundles, write_site
 from revisit.results.record_files import case_to_json, record_to_line
 from revisit.runs.bundles import Bundle, dataset_fingerprint, read_bundle
 from tests.conftest import in_this_process, moving_frames
-from tests.datasets import memobench
+from tests.painted_datasets import memobench
 from tests.suites.memobench.test_suite_memobench import generated, make_dataset
 
 import_registering_modules()

@@ -27,8 +27,8 @@ from revisit.suites.memobench.build import PoseEstimate, _excessive_pose_error_s
 from revisit.suites.memobench.question_bank import read_bank
 from revisit.suites.mind.build import MIRRORS, KeySteps, camera_path_of_keys, infer_keys_from_path, keys_out_and_back
 from revisit.suites.wrbench.build import prompts_revealing_end_or_camera, read_scene_families
-from tests.datasets import film, mbench, picture
 from tests.judging import question_of, serving
+from tests.painted_datasets import film, mbench, picture
 from tests.suites.memobench.test_memo_judging import judge as bank_judge
 from tests.suites.memobench.test_memo_judging import settings
 

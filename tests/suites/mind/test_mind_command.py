@@ -26,8 +26,8 @@ from revisit.suites.mind.read import parse_action_space, read
 from revisit.suites.mind.suite import mind_run_boards
 from revisit.suites.mind.world import render_mind
 from revisit.weights.weights_folder import folder_variable_of
-from tests.datasets import mind as painted_mind
-from tests.datasets import mind_copies
+from tests.painted_datasets import mind as painted_mind
+from tests.painted_datasets import mind_copies
 from tests.registry import sha256, write_lock
 from tests.suites.mind.test_suite_mind import ACTION, ROW, TIMES, rows_of
 

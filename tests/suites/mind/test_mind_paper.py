@@ -22,8 +22,8 @@ from revisit.runs.group_by import score_tables_by_group
 from revisit.suites.mind.read import KIND, read, read_scene_kinds
 from revisit.suites.mind.summary import COLUMNS, paper_boards_by_perspective, published_mind_boards
 from revisit.suites.mind.world import render_mind
-from tests.datasets import mind, mind_copies
 from tests.judging import MODEL, completion, serving
+from tests.painted_datasets import mind, mind_copies
 from tests.suites.mind.test_mind_command import evaluated
 
 MEASURED = ("mind_lcm_mse", "mind_gsc_mse")

@@ -27,7 +27,7 @@ from revisit.suites.worldmark.summary import (
     worldmark_run_boards,
 )
 from revisit.suites.worldmark.world import MODELS, camera_poses_of_keys, keys_followed_by_model, write_worldmark_layout
-from tests.datasets import film
+from tests.painted_datasets import film
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks/worldmark_pairs.py"
 
