@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from revisit.core import UsageError
-from revisit.core.text import read_package_yaml, read_yaml_file
+from revisit.core.text import read_package_yaml
 from revisit.evidence.judged import NO, UNANSWERED, YES, BankQuestion, JudgeAnswers, bank_digest
 from revisit.judges.protocol import JudgeAnswer
 from revisit.judges.questions import Question
 
-LONGEST_WORDING = 20_000  # characters
 Kind = TypeVar("Kind", bound=JudgeAnswers)
 
 
@@ -80,19 +77,6 @@ def unanswered_sentences(names: Sequence[str], answers: Sequence[JudgeAnswer]) -
     return tuple(
         f"{name} has no valid answer: {answer.reason}" for name, answer in pairs if answer.status != "answered"
     )
-
-
-def read_own_wording(path: Path, ids: Sequence[str]) -> dict[str, str]:
-    """The user's own words for some of the questions with these ids, from a YAML or JSON file."""
-    content = read_yaml_file(path, "neither YAML nor JSON")
-    if not isinstance(content, dict) or not content:
-        raise UsageError(f"{path}: expected question ids with their wording; the ids are {', '.join(ids)}")
-    for question_id, words in content.items():
-        if question_id not in ids:
-            raise UsageError(f"{path}: unknown question {str(question_id)[:80]!r}; the ids are {', '.join(ids)}")
-        if not isinstance(words, str) or not 0 < len(words.strip()) <= LONGEST_WORDING:
-            raise UsageError(f"{path}: {question_id} is {str(words)[:60]!r}; expected the wording of a question")
-    return content
 
 
 def fill_template(text: str, values: Mapping[str, str]) -> str:

@@ -231,7 +231,7 @@ def test_a_wording_without_its_place_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"judge does not say where \{questions\} goes"):
         read_question_wording(tmp_path / "a.yaml")
     (tmp_path / "b.yaml").write_text("other: text\n")
-    with pytest.raises(UsageError, match="unknown question 'other'; the ids are questions, judge, hinted"):
+    with pytest.raises(UsageError, match="unknown wording 'other'"):
         read_question_wording(tmp_path / "b.yaml")
 
 

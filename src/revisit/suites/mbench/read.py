@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import TypeGuard
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
-from revisit.core.text import count_and_noun, join_names, split_commas
-from revisit.judges.banks import read_own_wording
+from revisit.core.text import count_and_noun, join_names, read_yaml_file, split_commas
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import file_exists
 from revisit.suites.mbench.dataset import ANCHORS, DatasetProblem, ListItem, MBenchDataset, open_mbench_dataset
 from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
-QUESTION_IDS = (*(f"trigger.{subset}" for subset in SUBSETS), "progress")  # that a user may word otherwise
 POINT = 0.2  # side of the square around a point, as a share of the frame's shorter side: its size is not known
 SAME = 0.05  # how far the size beside an anchor may be from the frame's to be that of the frame
 
@@ -49,8 +47,7 @@ def read(
 
     `artifacts` are folders that `revisit mbench prepare --output` filled; `questions` is a file of wording.
     """
-    texts = read_own_wording(Path(questions), QUESTION_IDS) if questions else {}
-    wording = {question_id: words.strip() for question_id, words in texts.items()}
+    wording = read_judge_wording(Path(questions)) if questions else {}
     data = open_mbench_dataset(source, roots, [Path(folder) for folder in split_commas([artifacts])])
     keep = Filter.from_options(data, models, subsets, conditions, samples)
     repeated: list[str] = []
@@ -264,3 +261,22 @@ def object_description(facts: Mapping[str, object]) -> str:
 
 def _problem_sentence(problem: DatasetProblem) -> str:
     return f"{problem.kind}: {problem.text} ({problem.place})"
+
+
+IDS = (*(f"trigger.{subset}" for subset in SUBSETS), "progress")
+LONGEST = 20_000  # characters
+
+
+def read_judge_wording(path: Path) -> dict[str, str]:
+    """The user's own wording of the judge's questions, by question id; one that is left out is asked in our words."""
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such file of questions")
+    content = read_yaml_file(path, "neither YAML nor JSON")
+    if not isinstance(content, dict) or not content:
+        raise UsageError(f"{path}: expected question ids with their wording; the ids are {', '.join(IDS)}")
+    for question_id, words in content.items():
+        if question_id not in IDS:
+            raise UsageError(f"{path}: unknown question {str(question_id)[:80]!r}; the ids are {', '.join(IDS)}")
+        if not isinstance(words, str) or not 0 < len(words.strip()) <= LONGEST:
+            raise UsageError(f"{path}: {question_id} is {str(words)[:60]!r}; expected the wording of a question")
+    return {question_id: words.strip() for question_id, words in content.items()}

@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError, observer
-from revisit.core.text import read_package_yaml
+from revisit.core.text import read_package_yaml, read_yaml_file
 from revisit.evidence import judged as bank
 from revisit.evidence.judged import (
     JudgeAnswers,
@@ -34,7 +34,7 @@ from revisit.evidence.judged import (
     case_questions,
     judge_answers_from_entries,
 )
-from revisit.judges.banks import fill_template, judge_questions_of_bank, make_bank_evidence, read_own_wording
+from revisit.judges.banks import fill_template, judge_questions_of_bank, make_bank_evidence
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Question, Rating, Schema, Text
 
@@ -179,12 +179,18 @@ def ask_bank_questions(frames: Frames, annotations: Mapping[str, object], *, tog
 
 def read_question_wording(path: Path) -> dict[str, str]:
     """The wordings of a file, each with the places that it needs."""
-    wording = read_own_wording(path, tuple(PLACES))
-    for name, text in wording.items():
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such file; `revisit judge wording REPOSITORY` makes one")
+    content = read_yaml_file(path)
+    if not isinstance(content, dict) or not content or not all(isinstance(text, str) for text in content.values()):
+        raise UsageError(f"{path}: expected texts under some of {', '.join(PLACES)}")
+    for name, text in content.items():
+        if name not in PLACES:
+            raise UsageError(f"{path}: unknown wording {name!r}; choose from {', '.join(PLACES)}")
         missing = [place for place in PLACES[name] if f"{{{place}}}" not in text]
         if missing:
             raise UsageError(f"{path}: {name} does not say where {{{missing[0]}}} goes")
-    return wording
+    return {str(name): text for name, text in content.items()}
 
 
 def wording_from_repository(folder: Path) -> dict[str, str]:
