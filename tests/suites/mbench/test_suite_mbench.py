@@ -996,7 +996,7 @@ def test_the_protocol_readme_gives_the_readmes_numbers():
     pair = PairMatches(frame, other, row_, other_row, np.zeros(1), *matched, "fold", "", "sift")
     for id in ("mb_spatial_epipolar", "mb_spatial_reprojection"):
         made = score_pair_errors(
-            lambda view: np.full(len(view.x1), 2.964), track(poses_), pair, least_matches=20, **asked[id]
+            track(poses_), pair, lambda view: np.full(len(view.x1), 2.964), least_matches=20, **asked[id]
         )
         assert round(made.value, 4) == 0.5523 and made.raw == pytest.approx(2.964)
     ratings = [ProgressRatings(x, x, judge="m") for x in (3, 4, 4, 4, 3, 4, 3, 4, 4, 4)]

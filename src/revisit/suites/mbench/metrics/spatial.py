@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, update_wrapper
 
 import numpy as np
 
@@ -108,13 +107,12 @@ def median_parallax_degrees(view: MatchedView) -> float:
 
 
 def score_pair_errors(
-    errors_of: Callable[[MatchedView], np.ndarray],
     track: GeometryTrack,
     matches: PairMatches,
-    *,
-    rule: str = "corrected",
-    tau: float | None = None,
-    least_matches: int = LEAST_MATCHES,
+    errors_of: Callable[[MatchedView], np.ndarray],
+    rule: str,
+    tau: float | None,
+    least_matches: int,
 ) -> Score | Unscored:
     """Mean over pairs of exp(-E / tau), with what is known about them in the facts."""
     if len(matches.points) != int(matches.offsets[-1]):
@@ -181,13 +179,24 @@ def make_spatial_metric(
     name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], distance: str
 ) -> Metric:
     """The metric of one distance between matches and what the poses demand."""
+
+    def score_distance(
+        track: GeometryTrack,
+        matches: PairMatches,
+        *,
+        rule: str = "corrected",
+        tau: float | None = None,
+        least_matches: int = LEAST_MATCHES,
+    ) -> Score | Unscored:
+        return score_pair_errors(track, matches, errors_of, rule, tau, least_matches)
+
     return rules.score_metric(
         id=f"mb_spatial_{name}", version=1, title=f"{name.capitalize()} consistency",
         needs=(GeometryTrack, PairMatches), paper=f"{rules.PAPER} eq. {equation}", upstream=f"spatial_{name}",
         responds_to=("changed layout", "moved furniture", "wrong poses"),
         blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
         doc=f"exp(-E / tau) with E the {distance}, in pixels.",
-    )(update_wrapper(partial(score_pair_errors, errors_of), score_pair_errors))  # fmt: skip
+    )(score_distance)  # fmt: skip
 
 
 spatial_epipolar = make_spatial_metric(
