@@ -7,13 +7,13 @@ generator.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 import yaml
 
 from revisit.control import generator_backends, job_runner
@@ -237,7 +237,7 @@ class GenerationRecord:
     camera: str  # a script
     image: Path | None = None
     source_video: Path | None = None
-    seed: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] = 0
+    seed: int = 0
     policy: str = "none"
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
@@ -270,14 +270,28 @@ def _record_from_row(row: Any, folder: Path) -> GenerationRecord:
     """The record of a line; ValueError with a sentence where a field is not what it should be."""
     if not isinstance(row, dict):
         raise ValueError("this is none")
-    fields = {name: value for name, value in row.items() if value is not None}
-    for name in ("image", "source_video"):
-        file = fields.pop(name, None)
-        if file:
-            fields[name] = folder / file if isinstance(file, str) else file  # the latter is refused
-    if type(fields.get("id")) is int:
-        fields["id"] = str(fields["id"])
-    return msgspec.convert(fields, GenerationRecord, strict=False)  # tables may write a seed as 7.0
+    row = {name: value for name, value in row.items() if value is not None}
+    id, seed, annotations = row.get("id"), row.get("seed", 0), row.get("annotations", {})
+    files = {name: row[name] for name in ("image", "source_video") if row.get(name)}
+    texts = {"prompt": row.get("prompt"), "camera": row.get("camera"), "policy": row.get("policy", "none"), **files}
+    if wrong := next((name for name, value in texts.items() if not isinstance(value, str)), ""):
+        raise ValueError(f"its {wrong} is {texts[wrong]!r} instead of text" if wrong in row else f"it has no {wrong}")
+    if not isinstance(id, str | int) or isinstance(id, bool):
+        raise ValueError("it has no id" if id is None else f"its id is {id!r} instead of text")
+    if isinstance(seed, bool) or not re.fullmatch(r"-?\d{1,18}", str(seed).removesuffix(".0")):  # tables may write 7.0
+        raise ValueError(f"its seed is {seed!r} instead of a whole number")
+    if not isinstance(annotations, dict):
+        raise ValueError(f"its annotations are {annotations!r} instead of an object")
+    places = {name: folder / place for name, place in files.items()}
+    return GenerationRecord(
+        str(id),
+        row["prompt"],
+        row["camera"],
+        **places,
+        seed=int(str(seed).removesuffix(".0")),
+        policy=texts["policy"],
+        annotations=annotations,
+    )
 
 
 def job_from_record(record: GenerationRecord, to: Generator, folder: Path, frames: int | None = None) -> Job:
