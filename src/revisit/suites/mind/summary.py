@@ -102,17 +102,20 @@ def _asked_clips_funnel(results: Results) -> list[Stage]:
 
 def _mean_action_errors(results: Results) -> Mapping[str, Mapping[str, float]]:
     """Errors of all steps by group and action: means over steps, whichever clip they are from."""
-    parts: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)  # group and name -> of each clip
+    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for case in results.cases:
         for name, metric_id in KEYS["action"].items():
             record = results.answer(case, metric_id)
             for group, values in (record.facts.get("groups", {}) if record else {}).items():
-                parts[group, name].append((values["count"], values["mean"]))
-    errors: dict[str, dict[str, float]] = defaultdict(dict)
-    for (group, name), clips in sorted(parts.items()):
-        steps = sum(count for count, _ in clips)
-        errors[group] |= {f"{name}_count": steps, f"{name}_mean": sum(count * mean for count, mean in clips) / steps}
-    return dict(errors)
+                sums[group][f"{name}_count"] += values["count"]
+                sums[group][f"{name}_mean"] += values["count"] * values["mean"]
+    return {
+        group: {
+            name: value / values[name.replace("_mean", "_count")] if name.endswith("_mean") else int(value)
+            for name, value in sorted(values.items())
+        }
+        for group, values in sorted(sums.items())
+    }
 
 
 Space = tuple[bool, float, float]  # varied, speed and angle; the latter inf where the name tells none
