@@ -174,7 +174,8 @@ def read_prompts_by_clip(path: Path) -> dict[ClipName, str]:
     for _, facts in iter_numbered_table_rows(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
         head = next(head for head in COLUMNS["clip"] if head in facts)
         scene, clip = facts.get("scene", "") if head == "videoid" else "", facts[head]
-        name = _parse_clip_cell(f"{scene}_{clip}" if scene else clip, None)
+        real = not scene and parse_integer_cell(clip) is not None  # a clip that is called by a number alone
+        name = _parse_clip_cell(f"{scene}_{clip}" if scene else clip, REAL if real else None)
         if name is not None and facts.get("prompt") and facts.get("skip", "").lower() != "yes":
             prompts[name] = facts["prompt"]
     return prompts
@@ -258,9 +259,8 @@ def _refuse_unsafe_xlsx(path: Path) -> None:
 
 
 def _parse_clip_cell(cell: Any, subset: str | None) -> ClipName | None:
-    """The clip that a cell names; one that is called by a number alone is real."""
     number = parse_integer_cell(cell)
-    if subset != SYNTHETIC and number is not None and number >= 0:
+    if subset == REAL and number is not None and number >= 0:
         return ClipName(REAL, "", number)
     return parse_clip_name(_stripped_cell_text(cell), subset)
 
