@@ -14,6 +14,6 @@ def import_optional(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         name = module.partition(".")[0]
-        missing = isinstance(error, ModuleNotFoundError)
+        missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == name
         problem = "is not installed" if missing else f"is installed, but cannot be imported ({error})"
         raise MissingPrerequisite(f"{name} {problem}; `pip install 'revisit-bench[{extra}]'` brings it") from None

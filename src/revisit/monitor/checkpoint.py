@@ -160,7 +160,7 @@ class Checkpoint:
         >>> monitor.compute().log(wandb.run, step=1000)  # doctest: +SKIP
         """
         if rank_and_count()[0] == 0:
-            write_to_loggers(LogEntry(self.scalars(), self.pictures(), self.report), logger, step)
+            write_to_loggers(LogEntry(self.scalars(), self.pictures, self.report), logger, step)
 
     def _moment_picture(self, name: str, record: Record) -> MomentPicture:
         case, film = record.case, self.shown[record.case.id]

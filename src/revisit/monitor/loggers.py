@@ -5,7 +5,7 @@ None of the libraries is imported unless the user's own object is of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -43,7 +43,7 @@ class LogEntry:
     """What loggers are given of a checkpoint."""
 
     scalars: Mapping[str, float]
-    pictures: Sequence[MomentPicture]
+    pictures: Callable[[], Sequence[MomentPicture]]  # drawn for a logger that takes them
     report: Path | None = None
 
     @property
@@ -89,7 +89,7 @@ def _write_to_wandb(entry: LogEntry, run: Any, step: int) -> None:
     if run is None:
         raise UsageError("W&B has no run yet; call wandb.init() before")
     content: dict[str, Any] = dict(entry.scalars)
-    for picture in entry.pictures:
+    for picture in entry.pictures():
         content[f"revisit/{picture.name}"] = wandb.Image(picture.rgb, caption=picture.caption)
     if address := entry.report_address:
         content[REPORT] = wandb.Html(f'<a href="{address}">{address}</a>')
@@ -101,7 +101,7 @@ def _write_to_tensorboard(entry: LogEntry, writer: Any, step: int) -> None:
         writer.add_scalar(name, value, step)
     if not hasattr(writer, "add_image"):
         raise UsageError("this writer takes no pictures; give torch.utils.tensorboard.SummaryWriter")
-    for picture in entry.pictures:
+    for picture in entry.pictures():
         writer.add_image(f"revisit/{picture.name}", picture.rgb, step, dataformats="HWC")
         writer.add_text(f"revisit/{picture.name}_caption", picture.caption, step)
     if address := entry.report_address:
@@ -130,7 +130,7 @@ def _write_to_mlflow(entry: LogEntry, logger: Any, step: int) -> None:
         run_id = active.info.run_id
     for name, value in entry.scalars.items():
         client.log_metric(run_id, name, value, step=step)
-    for picture in entry.pictures:
+    for picture in entry.pictures():
         client.log_image(run_id, picture.rgb, key=f"revisit_{picture.name}", step=step)
         client.log_text(run_id, picture.caption, f"revisit/{picture.name}_{step:08d}.txt")
     if address := entry.report_address:

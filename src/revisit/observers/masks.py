@@ -282,8 +282,9 @@ def cut_square_on_grey(rgb: np.ndarray, mask: np.ndarray) -> np.ndarray:
         mask = cv2.resize(mask.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST) > 0
     part = slices_around_mask(mask)
     piece = np.where(mask[part][..., None], rgb[part], np.uint8(GREY))
-    rows, columns = (max(piece.shape[:2]) - side for side in piece.shape[:2])  # of grey
-    border = rows // 2, rows - rows // 2, columns // 2, columns - columns // 2
+    spare_height, spare_width = (max(piece.shape[:2]) - side for side in piece.shape[:2])
+    above, left = spare_height // 2, spare_width // 2
+    border = above, spare_height - above, left, spare_width - left
     return np.asarray(cv2.copyMakeBorder(piece, *border, cv2.BORDER_CONSTANT, value=[GREY] * 3))
 
 

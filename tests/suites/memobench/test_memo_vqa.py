@@ -243,12 +243,12 @@ def test_banks_with_faults_are_refused_in_a_sentence(tmp_path: Path, banks: list
         "no column video_id": text.replace("video_id", "number", 1),
         "0 rows of data": text.partition("\r\n")[0] + "\r\n",
         "Final questions is not JSON": text.partition('"[')[0] + '"[]","[]","[]","[]",oops\r\n',
-        "Start Questions, entry 1: ID: expected a whole number": text.replace('""ID"": 1,', '""ID"": ""x"",', 1),
-        "expected one of Positive, Negative, got 'Neutral'": text.replace("Negative", "Neutral", 1),
+        "ID in Start Questions is 'x'": text.replace('""ID"": 1,', '""ID"": ""x"",', 1),
+        "expected Positive, Negative": text.replace("Negative", "Neutral", 1),
         "Start Questions has question 1 more than once": text.replace('""ID"": 2,', '""ID"": 1,', 1),
         "Final questions has question 99, which Start Questions does not have": last_id_99,
-        "Verdict: expected one of Pass, Fail, got": text.replace('""Verdict"": ""Pass""', '""Verdict"": ""Maybe""', 1),
-        "Dimension: expected one of .*, got 'Style'": text.replace("Physics Adherence", "Style", 1),
+        "Verdict is 'Maybe'; expected Pass, Fail": text.replace('""Verdict"": ""Pass""', '""Verdict"": ""Maybe""', 1),
+        "Dimension is 'Style'": text.replace("Physics Adherence", "Style", 1),
     }
     path = tmp_path / "Barnyard-1-questions.csv"
     for sentence, content in faults.items():

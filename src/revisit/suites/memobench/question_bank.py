@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 from revisit.core import MediaError, UsageError
 from revisit.core.text import parse_json
 from revisit.datasets.clips import first_file
-from revisit.evidence.judged import NO, YES, BankQuestion, find_json_in_reply, parse_whole_number
-from revisit.judges.questions import Choice, JsonObject, Malformed, Rating, Text, YesNo
+from revisit.evidence.judged import NO, YES, BankQuestion, find_json_in_reply, parse_whole_number, parse_yes_or_no
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import csv_text, read_csv_table
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import possible_bank_file_stems
-from revisit.suites.memobench.questions import PUBLIC_QUESTION
 
 STAGES = {
     "truth": "Evaluation on ground truth",
@@ -35,10 +32,6 @@ COLUMNS = ("scene", "video_id", START, *STAGES.values(), FINAL)
 CASE_COLUMNS = ("scene", "video_id", "hint", "folder", "Finished", "prompt")
 LEAST_PER_DIMENSION = 2  # every dimension of every published final bank has at least two
 MOST_BYTES = 16 << 20
-# What every entry of a list says, and beside it those of a judge's list.
-QUESTION = JsonObject({**PUBLIC_QUESTION.fields, "ID": Rating(0, 10**9), "Question": Text(MOST_BYTES)})
-JUDGEMENT = JsonObject({**QUESTION.fields, "Answer": YesNo(), "Verdict": Choice(("Pass", "Fail"))})
-Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
@@ -110,15 +103,12 @@ def read_bank(path: Path) -> Bank:
         if len(rows) != 1:
             raise MediaError(f"it has {len(rows)} rows of data; a file of questions has one")
         row = rows[0]
-        number = parse_whole_number(row["video_id"])
-        if number is None:
-            raise MediaError(f"video_id is {row['video_id'][:40]!r}; expected a whole number")
         bank = Bank(
             scene=row["scene"],
-            number=number,
-            start=_parse_entries(row[START], START, _parse_question),
-            final=_parse_entries(row[FINAL], FINAL, _parse_question),
-            **{stage: _parse_entries(row[column], column, _parse_judgement) for stage, column in STAGES.items()},
+            number=_parse_natural_number(row["video_id"], "video_id"),
+            start=tuple(_parse_question(entry, START) for entry in _parse_json_objects(row[START], START)),
+            final=tuple(_parse_question(entry, FINAL) for entry in _parse_json_objects(row[FINAL], FINAL)),
+            **{stage: _parse_judgements(row[column], column) for stage, column in STAGES.items()},
         )
         _refuse_inconsistent_bank(bank)
     return bank
@@ -138,33 +128,52 @@ def read_failure_hints(path: Path) -> dict[str, str]:
     return {row["folder"]: row["hint"] for row in rows}
 
 
-def _parse_entries(cell: str, column: str, parse_entry: Callable[[Any], Entry]) -> tuple[Entry, ...]:
-    """The entries of a cell with a JSON list."""
+def _parse_natural_number(value: object, where: str) -> int:
+    number = parse_whole_number(value)
+    if number is None or number < 0:
+        raise MediaError(f"{where} is {str(value)[:40]!r}; expected a whole number")
+    return number
+
+
+def _parse_json_objects(cell: str, column: str) -> list[dict[str, object]]:
     try:
         entries = find_json_in_reply(cell)
     except ValueError:
         raise MediaError(f"{column} is not JSON; expected a list of questions") from None
-    if not isinstance(entries, list):
-        raise MediaError(f"{column} is not a list; expected a list of questions")
-    parsed = []
-    for position, entry in enumerate(entries, 1):
-        try:
-            parsed.append(parse_entry(entry))
-        except Malformed as error:
-            raise MediaError(f"{column}, entry {position}: {error}") from None
-    return tuple(parsed)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise MediaError(f"{column} is not a list of objects; expected a list of questions")
+    return entries
 
 
-def _parse_question(entry: Any) -> BankQuestion:
-    fields = QUESTION.check(entry)
-    positive = fields["Dimension Polarity"] == "Positive"
-    return BankQuestion(fields["ID"], fields["Dimension"], positive, entry["Question"])
+def _parse_question(entry: Mapping[str, object], column: str) -> BankQuestion:
+    number = _parse_natural_number(entry.get("ID"), f"an ID in {column}")
+    where = f"{column}, question {number}"
+    dimension = _require_word(entry, "Dimension", DIMENSIONS.values(), where)
+    polarity = _require_word(entry, "Dimension Polarity", ("Positive", "Negative"), where)
+    text = entry.get("Question")
+    if not isinstance(text, str) or not text.strip():
+        raise MediaError(f"{where}: it has no text under Question")
+    return BankQuestion(number, dimension, polarity == "Positive", text)
 
 
-def _parse_judgement(entry: Any) -> Judgement:
-    fields = JUDGEMENT.check(entry)
-    answer = YES if fields["Answer"] else NO
-    return Judgement(_parse_question(entry), answer, fields["Verdict"] == "Pass", str(entry.get("Reasoning", "")))
+def _require_word(entry: Mapping[str, object], name: str, words: Iterable[str], where: str) -> str:
+    """What an entry has under a name, if it is one of these words."""
+    value = entry.get(name)
+    if value not in (*words,):
+        raise MediaError(f"{where}: {name} is {str(value)[:40]!r}; expected {', '.join(words)}")
+    return str(value)
+
+
+def _parse_judgements(cell: str, column: str) -> tuple[Judgement, ...]:
+    judgements = []
+    for entry in _parse_json_objects(cell, column):
+        question = _parse_question(entry, column)
+        answer, where = parse_yes_or_no(entry.get("Answer")), f"{column}, question {question.id}"
+        if answer not in (YES, NO):
+            raise MediaError(f"{where}: Answer is {str(entry.get('Answer'))[:40]!r}; expected yes or no")
+        verdict = _require_word(entry, "Verdict", ("Pass", "Fail"), where)
+        judgements.append(Judgement(question, answer, verdict == "Pass", str(entry.get("Reasoning", ""))))
+    return tuple(judgements)
 
 
 def _refuse_inconsistent_bank(bank: Bank) -> None:

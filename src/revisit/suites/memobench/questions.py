@@ -53,7 +53,7 @@ ABOUT = Choice(tuple(FOCUS))
 NEW = JsonObject(
     {"id": Rating(1, COUNT), "dimension": ABOUT, "polarity": Choice(("positive", "negative")), "question": Text(300)}
 )
-PUBLIC_QUESTION = JsonObject(
+PUBLIC = JsonObject(
     {
         "ID": Rating(1, 999),
         "Dimension": ABOUT,
@@ -102,7 +102,7 @@ def question_writing_request(prompt: str, earlier_questions: Sequence[str] = (),
 class PublicQuestions(Many):
     """Questions as the public script asks for them: ID, Dimension, Dimension Polarity, Question."""
 
-    item: Schema = PUBLIC_QUESTION
+    item: Schema = PUBLIC
     at_least: int = len(FOCUS)
     at_most: int = 4 * COUNT
 
