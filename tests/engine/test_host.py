@@ -394,13 +394,13 @@ def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, m
     peers = [Peer(("free", "x"), "the GPU is full"), Peer()]
     monkeypatch.setattr(inference_client, "Client", lambda *_, **__: peers.pop(0))
     host = inference_client.HostConnection(address)
-    host.receive_message()
+    host.handle_next_message()
     with pytest.raises(inference_client.HostGone, match="the GPU is full"):
-        host.receive_message()
+        host.handle_next_message()
     inference_client.HostClip(host, None, [])
     assert not host.broken and not peers and not host.free
     with pytest.raises(inference_client.HostGone, match="ended; run the same command again"):
-        host.receive_message()
+        host.handle_next_message()
 
 
 def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -> None:

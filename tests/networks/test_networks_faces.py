@@ -268,7 +268,7 @@ def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
         return which, np.full((len(which), 5), len(face), np.float32)
 
     frames = as_frames(pictures, 30)
-    seen = driven(people.observe_faces(find, 3, "a net", 0.4), frames)
+    seen = driven(people.collect_face_descriptors(find, 3, "a net", 0.4), frames)
     assert seen.frame.tolist() == [1, 2, 2, 3, 3, 3] and seen.index.tolist() == [0, 1, 2, 3] and seen.same == 0.4
     bodies = driven(people.observe_bodies(find, describe, "another", np.array([0, 3])), frames)
     assert bodies.face.tolist() == [4, 5] and bodies.vector.shape == (2, 5)

@@ -24,7 +24,7 @@ from revisit.observers.geometry_file import read_geometry
 from revisit.observers.poses import read_poses
 from revisit.posing.odometry import Odometry
 from revisit.posing.programs import ESTIMATORS, Command, Driver
-from revisit.posing.tasks import PoseTask, write_missing_pose_files
+from revisit.posing.tasks import PoseTask, update_pose_files
 
 Make = Callable[..., Path]
 COMMON = """
@@ -469,7 +469,7 @@ def test_the_real_pycolmap_finds_a_real_camera(tmp_path: Path, shared: Path) -> 
         pytest.skip("needs pycolmap: pip install pycolmap, or PYCOLMAP_PYTHON=<a Python that has it>")
     name = "re10k_0bf152ef84195293"
     task = PoseTask(name, Clip(shared / f"clips/{name}.mp4"), tmp_path / "poses.npz", tmp_path / "poses.log")
-    done = write_missing_pose_files([task], Driver("pycolmap", python, timeout=300))
+    done = update_pose_files([task], Driver("pycolmap", python, timeout=300))
     assert done.made == 1, done.failed
     found, truth = read_poses(task.place), read_poses(shared / f"clips/{name}.txt")
     truth = replace(truth, times=np.arange(len(truth)).astype(float), time_unit="frames")
@@ -486,7 +486,7 @@ def test_frames_are_those_of_the_clip(seen: Any, tmp_path: Path) -> None:
     frames = [np.full((48, 64, 3), 20 * k, np.uint8) for k in range(10)]
     encode_mp4(tmp_path / "clip.mp4", frames, fps=8)
     task = PoseTask("x", Clip(tmp_path / "clip.mp4", start=4, count=5), tmp_path / "poses.npz")
-    assert write_missing_pose_files([task], Driver("da3")).made == 1
+    assert update_pose_files([task], Driver("da3")).made == 1
     assert read_poses(task.place).times.tolist() == [0, 1, 2, 3, 4]
 
 

@@ -39,9 +39,9 @@ class Situation:
     event: str = "none"
 
 
-def show_growing_target(film: Film, frame: int, share: float) -> Shot:
+def draw_growing_target(film: Film, frame: int, progress: float) -> Shot:
     """The first view all along, with a target that changes in place."""
-    return film.shot(0, replace(film.world.first_state, amount=share))
+    return film.shot(0, replace(film.world.first_state, amount=progress))
 
 
 def state_moved_sideways(film: Film, share: float, turn: float = 0.0) -> State:
@@ -50,45 +50,45 @@ def state_moved_sideways(film: Film, share: float, turn: float = 0.0) -> State:
     return replace(film.world.first_state, place=(x + share * float(np.copysign(OUT_OF_VIEW, x)), y, z), turn=turn)
 
 
-def show_pushed_target(film: Film, frame: int, share: float) -> Shot:
+def draw_pushed_target(film: Film, frame: int, progress: float) -> Shot:
     """The first view all along; the target is pushed a little to the side and back."""
-    return film.shot(0, state_moved_sideways(film, 0.06 * float(np.sin(np.pi * share))))
+    return film.shot(0, state_moved_sideways(film, 0.06 * float(np.sin(np.pi * progress))))
 
 
-def show_target_walking_out(film: Film, frame: int, share: float) -> Shot:
+def draw_target_walking_out(film: Film, frame: int, progress: float) -> Shot:
     """The first view all along; the target leaves it and does not come back."""
-    return film.shot(0, state_moved_sideways(film, min(max(share - 0.25, 0.0) / 0.3, 1.0)))
+    return film.shot(0, state_moved_sideways(film, min(max(progress - 0.25, 0.0) / 0.3, 1.0)))
 
 
-def show_target_walking_out_and_back(film: Film, frame: int, share: float) -> Shot:
+def draw_target_walking_out_and_back(film: Film, frame: int, progress: float) -> Shot:
     """The first view all along; the target leaves, and comes back turned round."""
-    distance = min(max(share - 0.15, 0.0) / 0.25, 1.0, max(0.85 - share, 0.0) / 0.25)
-    return film.shot(0, state_moved_sideways(film, distance, 180.0 if share > 0.5 else 0.0))
+    distance = min(max(progress - 0.15, 0.0) / 0.25, 1.0, max(0.85 - progress, 0.0) / 0.25)
+    return film.shot(0, state_moved_sideways(film, distance, 180.0 if progress > 0.5 else 0.0))
 
 
-def show_truth(film: Film, frame: int, share: float) -> Shot:
+def draw_truth(film: Film, frame: int, progress: float) -> Shot:
     """What the film shows."""
     return film.truth(frame)
 
 
-def show_forgotten_target(film: Film, frame: int, share: float) -> Shot:
+def draw_forgotten_target(film: Film, frame: int, progress: float) -> Shot:
     """The film without the target from the moment on at which it is hidden."""
     return film.truth(frame) if frame < film.phases[0] else film.shot(frame, None)
 
 
 SITUATIONS = {
-    "grows_in_view": Situation("plant", "yaw", show_growing_target, "never left"),
-    "fills_in_view": Situation("cup", "yaw", show_growing_target, "never left"),
-    "melts_in_view": Situation("snowman", "yaw", show_growing_target, "never left"),
-    "walks_out": Situation("figure", "yaw", show_target_walking_out, "never left"),
-    "walks_out_and_back": Situation("figure", "yaw", show_target_walking_out_and_back, "never left"),
-    "behind_a_screen": Situation("gift", "occluder", show_truth, ""),
-    "looked_away": Situation("rocket", "yaw", show_truth, "left, returned"),
-    "looked_away_and_gone": Situation("vase", "yaw", show_forgotten_target, "left, returned"),
-    "foams_in_view": Situation("flask", "yaw", show_growing_target, "never left"),
-    "thin_stick_in_view": Situation("rod", "yaw", show_pushed_target, "never left"),
-    "thin_stick_looked_away": Situation("rod", "yaw", show_truth, "left, returned"),
-    "foams_unseen": Situation("flask", "yaw", show_truth, "left, returned", "foaming"),
+    "grows_in_view": Situation("plant", "yaw", draw_growing_target, "never left"),
+    "fills_in_view": Situation("cup", "yaw", draw_growing_target, "never left"),
+    "melts_in_view": Situation("snowman", "yaw", draw_growing_target, "never left"),
+    "walks_out": Situation("figure", "yaw", draw_target_walking_out, "never left"),
+    "walks_out_and_back": Situation("figure", "yaw", draw_target_walking_out_and_back, "never left"),
+    "behind_a_screen": Situation("gift", "occluder", draw_truth, ""),
+    "looked_away": Situation("rocket", "yaw", draw_truth, "left, returned"),
+    "looked_away_and_gone": Situation("vase", "yaw", draw_forgotten_target, "left, returned"),
+    "foams_in_view": Situation("flask", "yaw", draw_growing_target, "never left"),
+    "thin_stick_in_view": Situation("rod", "yaw", draw_pushed_target, "never left"),
+    "thin_stick_looked_away": Situation("rod", "yaw", draw_truth, "left, returned"),
+    "foams_unseen": Situation("flask", "yaw", draw_truth, "left, returned", "foaming"),
 }
 
 

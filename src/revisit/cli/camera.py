@@ -201,14 +201,14 @@ def poses(
 ) -> None:
     """Estimate the camera path of every clip, one file each. The same command resumes."""
     from revisit.engine.request import Request
-    from revisit.posing.tasks import write_missing_pose_files
+    from revisit.posing.tasks import update_pose_files
 
     asks = ["camera_path"]
     request = Request.from_options(source, suite, "lite", None, asks, limit, "auto", root, option, truth=False)
     estimator = make_pose_estimator(with_, python, model, device, frames, convention, timeout, workers)
     tasks = make_pose_tasks(request, out, first)
     count = None if quiet or json else console.Counter("posed")
-    outcome = write_missing_pose_files(tasks, estimator, fresh=fresh, tell=count)
+    outcome = update_pose_files(tasks, estimator, fresh=fresh, tell=count)
     if json:
         console.print_json(asdict(outcome))
     else:

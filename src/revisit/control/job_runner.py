@@ -232,7 +232,7 @@ def provenance_record(
         record["inputs"] |= {
             "segments": [asdict(segment) for segment in job.segments],
             "actions": [dict(row) for row in job.actions],
-            "context": _context_facts(job.context),
+            "context": _context_digest_and_stretch(job.context),
             "frames": job.frames, "size": list(job.size), "fps": job.fps,
         }  # fmt: skip
         record["job"] = {name: getattr(job, name) for name in ("suite", "model", "sample", "condition")}
@@ -251,7 +251,7 @@ def _path_facts(plan: CameraPlan) -> dict[str, object]:
     }
 
 
-def _context_facts(clip: Clip | None) -> dict[str, object] | None:
+def _context_digest_and_stretch(clip: Clip | None) -> dict[str, object] | None:
     if clip is None:
         return None
     if not file_exists(clip.path):

@@ -115,7 +115,7 @@ class HostConnection:
         with self._open_connection() as connection:
             connection.send(message)
 
-    def receive_message(self) -> None:
+    def handle_next_message(self) -> None:
         """Take one message of the host."""
         with self._open_connection() as connection:
             message = connection.recv()
@@ -142,7 +142,7 @@ class HostConnection:
         Only what has been sent is waited for: a clip may fill as many files at a time as it has sizes of pictures.
         """
         while len(self.sent) >= SLOTS:
-            self.receive_message()
+            self.handle_next_message()
         for number in self.free:
             if len(self.slots[number]) >= size:
                 self.free.remove(number)
@@ -211,7 +211,7 @@ class HostClip:
                 stream.flush()
             self.host.send(("end",))
             while self.host.answer is None:
-                self.host.receive_message()
+                self.host.handle_next_message()
             self.answers, self.host.answer = self.host.answer, None
         record, sentence, self.seconds[key] = self.answers[key]
         if sentence:

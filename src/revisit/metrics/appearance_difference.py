@@ -47,7 +47,7 @@ def appearance_difference(departures: Departures) -> AppearanceDifference | Unsc
         colours = [np.hypot(side[..., 1], side[..., 2])[valid].mean() + 1.0 for side in (mine, true)]
         spreads = [side[..., 0][valid].std() + 1.0 for side in (mine, true)]
         chroma[row], contrast[row] = np.log(colours[0] / colours[1]), np.log(spreads[0] / spreads[1])
-        likeness.append(local_correlation(mine[..., 0], true[..., 0], valid))
+        likeness.append(local_correlation_by_cell(mine[..., 0], true[..., 0], valid))
     floor = 0.25  # gray levels per pixel: keeps a black frame from having a ratio of noise
     detail = np.log(np.maximum(departures.clip_detail, floor) / np.maximum(departures.reference_detail, floor))
     paths = overlay.camera_paths_from_steps(departures)
@@ -64,7 +64,7 @@ def halve_by_averaging(picture: np.ndarray) -> np.ndarray:
     return np.asarray((even[::2, ::2] + even[1::2, ::2] + even[::2, 1::2] + even[1::2, 1::2]) / 4)
 
 
-def local_correlation(a: np.ndarray, b: np.ndarray, valid: np.ndarray) -> np.ndarray:
+def local_correlation_by_cell(a: np.ndarray, b: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """(rows, columns) correlation of two gray pictures around each cell, the best within a pixel; nan where flat."""
     shifted = [np.roll(a, shift, axis=(0, 1)) * b for shift in overlay.NEIGHBOURS]
     means = overlay.box_blur_float32(np.stack([a, a * a, b, b * b, *shifted], axis=-1), WINDOW)

@@ -47,10 +47,10 @@ def visual_integrity(
     if len(features.index) < 2:
         return Unscored("too_short", "at least two frames are needed for a comparison")
     frames = frames_at_rate(features.index, facts.fps, rate, at_most)
-    return integrity_score(features, features.tokens, features.whole, frames, percentile)
+    return temporal_integrity_score(features, features.tokens, features.whole, frames, percentile)
 
 
-def integrity_score(
+def temporal_integrity_score(
     seen: PatchFeatures | IntegrityTokens, tokens: np.ndarray, whole: np.ndarray, frames: np.ndarray, percentile: float
 ) -> Score:
     """The score of unit descriptors of patches, (N, ..., D), and of whole frames, at those nearest to some frames."""
@@ -92,7 +92,9 @@ def wr_integrity(
         return Unscored("too_short", "at least two frames are needed for a comparison")
     unit = partial(unit_vectors, dtype=np.float32)
     tokens, whole = unit(patches.tokens), unit(patches.whole)
-    score = integrity_score(patches, tokens, whole, frames_at_rate(patches.index, facts.fps, rate, at_most), percentile)
+    score = temporal_integrity_score(
+        patches, tokens, whole, frames_at_rate(patches.index, facts.fps, rate, at_most), percentile
+    )
     # The paper's check of its own choice: the mean of the patches that count in the place of the frame's own token.
     ends = unit(np.stack([tokens[row][patches.valid[row]].mean(axis=0) for row in (0, len(patches.index) - 1)]))
     likeness = float(np.clip(ends[0].astype(float) @ ends[1].astype(float), 0, 1))

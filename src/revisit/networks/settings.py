@@ -74,17 +74,17 @@ def process_of_networks() -> str:
 
 def compile_mode() -> str:
     """Whether networks may be compiled for a GPU: on, off or auto. Exact numbers are not."""
-    return _on_off_or_auto(COMPILE)
+    return _setting_unless_exact(COMPILE)
 
 
 def openvino_mode() -> str:
     """Whether OpenVINO may run networks on a CPU: on, off or auto. It adds up in another order than torch."""
-    return _on_off_or_auto(OPENVINO)
+    return _setting_unless_exact(OPENVINO)
 
 
-def _on_off_or_auto(name: str) -> str:
+def _setting_unless_exact(variable: str) -> str:
     """On, off or auto; off where exact numbers are asked for."""
-    value = _choice(name, ("on", "off", "auto"), "on, off or auto") or "auto"
+    value = _choice(variable, ("on", "off", "auto"), "on, off or auto") or "auto"
     return "off" if requested_precision() == "float32" else value
 
 

@@ -55,7 +55,7 @@ class PoseReport:
     failed: tuple[str, ...] = ()
 
 
-def write_missing_pose_files(
+def update_pose_files(
     tasks: Iterable[PoseTask], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None
 ) -> PoseReport:
     """Make the files of poses that are not there yet."""

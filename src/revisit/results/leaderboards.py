@@ -315,12 +315,12 @@ def _boards_are_comparable(one: Board, other: Board) -> bool:
     tags = {column.key: column.protocol for column in one.columns}
     both_tags = [(tags.get(column.key), column.protocol) for column in other.columns]
     return all(
-        not mine or not theirs or _protocol_hash_of_tag(mine) == _protocol_hash_of_tag(theirs)
+        not mine or not theirs or _tag_without_protocol_name(mine) == _tag_without_protocol_name(theirs)
         for mine, theirs in both_tags
     )
 
 
-def _protocol_hash_of_tag(tag: str) -> str:
+def _tag_without_protocol_name(tag: str) -> str:
     """A comparability tag without the name of its protocol: two protocols may compute the same."""
     return tag.partition(":")[2] or tag
 

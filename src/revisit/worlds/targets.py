@@ -120,8 +120,8 @@ def candle(rng: np.random.Generator, state: State) -> Thing:
     remaining, top = _lowest_part_of_paint(wax, (high - 0.045) / 0.40), tx.plain((0.97, 0.78, 0.60))
     thing += tube(rng, (0.085, 0.08), high - 0.045, remaining, at=(0, 0.045, 0), lid=top)
     thing += tube(rng, (0.006, 0.006), 0.03, tx.plain((0.1, 0.08, 0.08)), at=(0, high, 0))
-    flame = tube(rng, (0.035, 0.002), 0.10, _flame_paint, at=(0, high + 0.035, 0))
-    flame += tube(rng, (0.012, 0.035), 0.025, _flame_paint, at=(0, high + 0.012, 0))
+    flame = tube(rng, (0.035, 0.002), 0.10, _flame_gradient, at=(0, high + 0.035, 0))
+    flame += tube(rng, (0.012, 0.035), 0.025, _flame_gradient, at=(0, high + 0.012, 0))
     glowing = tuple(replace(shape, glows=True) for shape in flame.shapes)
     for turn, up in ((200, 0.75), (140, 0.55), (260, 0.6), (20, 0.7)):
         x, z = 0.083 * np.sin(np.radians(turn)), 0.083 * np.cos(np.radians(turn))
@@ -331,7 +331,7 @@ def _lowest_part_of_paint(
     return image[-max(round(share * len(image)), 4) :]
 
 
-def _flame_paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+def _flame_gradient(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """Yellow below, orange above."""
     share = np.linspace(0, 1, 16, dtype=np.float32)[::-1, None, None]
     top, bottom = np.array((1.0, 0.55, 0.10), np.float32), np.array((1.0, 0.95, 0.62), np.float32)

@@ -26,7 +26,7 @@ from revisit.suites.mbench.names import (
 )
 from revisit.suites.mbench.scoring import (
     ItemOutcome,
-    answers_with_rule,
+    answers_with_counting_rule,
     axis_and_total_means,
     harmonic_mean_or_zero,
     model_standing,
@@ -529,7 +529,7 @@ def test_an_unreadable_video_is_not_posed_and_a_silent_judge_is_not_an_unreadabl
             return None
         return record.with_changed_fields(status="failed", value=None, reason=Reason("failed", "no"))
 
-    answers = answers_with_rule(results.mapped(fail))
+    answers = answers_with_counting_rule(results.mapped(fail))
     verdicts = {case.subset: answers.posed[case.id] for case in results.cases if answers.posed[case.id]}
     assert verdicts["environment"].posed is False and verdicts["causal"].posed is None
 

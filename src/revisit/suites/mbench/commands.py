@@ -292,7 +292,7 @@ def prepare(
     from functools import partial
 
     from revisit.core import Clip, UsageError
-    from revisit.posing.tasks import PoseTask, write_missing_pose_files
+    from revisit.posing.tasks import PoseTask, update_pose_files
     from revisit.suites.mbench.dataset import note_artifact_folder, open_mbench_dataset, prepared_poses_path
     from revisit.suites.mbench.read import Filter
 
@@ -310,7 +310,7 @@ def prepare(
         for item in items
         if item.video is not None
     ]
-    outcome = write_missing_pose_files(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
+    outcome = update_pose_files(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
     console.print_to_stderr(*outcome.failed)
     if output is not None and outcome.made + outcome.kept:
         console.print_to_stderr(note_artifact_folder(data, output))

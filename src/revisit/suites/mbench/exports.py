@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import Case, Record
 from revisit.results import Results
 from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
-from revisit.suites.mbench.scoring import Answers, TriggerVerdict, answers_with_rule
+from revisit.suites.mbench.scoring import Answers, TriggerVerdict, answers_with_counting_rule
 
 FOLDER = "metrics"
 STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
@@ -28,7 +28,7 @@ STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, object]:
     """Texts and contents of the files by name."""
-    answers = answers_with_rule(results)
+    answers = answers_with_counting_rule(results)
     items = ({"item_id": _item_id(case), "model_id": case.model} for case in results.cases)
     files: dict[str, object] = {"items.jsonl": _json_lines_text(items)}
     for dimension in answers.asked_dimensions():

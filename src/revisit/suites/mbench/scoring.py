@@ -241,7 +241,7 @@ def item_id_of_entry(entry: Case | Rejected) -> str:
     return entry.id.removesuffix(f"@{entry.model}")
 
 
-def answers_with_rule(results: Results) -> Answers:
+def answers_with_counting_rule(results: Results) -> Answers:
     """Results with the rule by which items count."""
     setting = next((str(case.annotations["setting"]) for case in results.cases), "A")
     gate = MOVED if setting == "A" else TRIGGER

@@ -23,7 +23,7 @@ from revisit.results.stand_ins import is_stand_in, list_stand_ins, stand_in_make
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
 from revisit.suites.mbench.ranking import Contest, RankRow, make_contest, rank_models, ranking_interval
-from revisit.suites.mbench.scoring import Answers, Interval, SharedItems, Standing, answers_with_rule
+from revisit.suites.mbench.scoring import Answers, Interval, SharedItems, Standing, answers_with_counting_rule
 
 NOTES = {
     "trigger": "M-Score x 100; intervals come from unknown triggers",
@@ -38,7 +38,7 @@ TableCell = dict[str, Any]  # a cell of a table, as summary.json has it
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    answers = answers_with_rule(results)
+    answers = answers_with_counting_rule(results)
     dimensions = [dimension for dimension in answers.asked_dimensions() if results.lacking(dimension.id) is None]
     contest = make_contest(answers, dimensions)
     ranked = rank_models(answers, contest)

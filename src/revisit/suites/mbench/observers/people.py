@@ -66,7 +66,7 @@ def frames_searched_for_faces(count: int, fps: float, annotations: CaseAnnotatio
 )  # fmt: skip
 def faces_by_mtcnn(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
-    return (yield from observe_faces(find_faces_by_mtcnn, 128, "mtcnn + sface", SAME))
+    return (yield from collect_face_descriptors(find_faces_by_mtcnn, 128, "mtcnn + sface", SAME))
 
 
 @observer(
@@ -75,12 +75,12 @@ def faces_by_mtcnn(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
 )  # fmt: skip
 def faces_by_buffalo(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
-    return (yield from observe_faces(find_faces_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
+    return (yield from collect_face_descriptors(find_faces_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
 
 
-def observe_faces(find: Find, width: int, maker: str, same: float) -> FrameStream:
-    """Observe faces: what `find` finds in each frame that is sent."""
-    index, frame, vectors = [], [], [np.zeros((0, width), np.float32)]
+def collect_face_descriptors(find: Find, length: int, maker: str, same: float) -> FrameStream:
+    """Descriptors, of so many numbers, of the faces that `find` finds in each frame that is sent."""
+    index, frame, vectors = [], [], [np.zeros((0, length), np.float32)]
     while (current := (yield)) is not None:
         faces = find_faces_cached(find, current.at(LONG_SIDE))
         index.append(current.index)

@@ -166,7 +166,7 @@ def find_return_pairs(signal: Signal, degree: float, rule: str) -> Returns:
             problems.append(problem)
             continue
         least, within = (TURN_FROM * degree, TURN_WITHIN * degree) if turns else (0.0, STEP_WITHIN)
-        some = sample_pairs_around_turn(way, (start, turn, end), answer, least, within)
+        some = pair_samples_around_turn(way, (start, turn, end), answer, least, within)
         partial |= bool(way[turn:end].sum() < PARTIAL * way[start:turn].sum())
         if not some:
             problems.append("no place of the way out is reached again two seconds later or more")
@@ -197,15 +197,15 @@ def _check_turning_point(signal: Signal, number: int, borders: tuple[int, int, i
     return "", turn + int(answering[0])
 
 
-def sample_pairs_around_turn(
-    way: np.ndarray, borders: tuple[int, int, int], answer: int, least: float, within: float
+def pair_samples_around_turn(
+    motion: np.ndarray, borders: tuple[int, int, int], turned_at: int, least: float, within: float
 ) -> list[tuple[int, int, float]]:
     """Ten pairs of samples, evenly over how far from the turning point they lie, at least two seconds apart."""
     start, turn, end = borders
     if turn - start < 3 or end - turn < 3:
         return []
-    out, back = np.cumsum(way[start:turn][::-1])[::-1], np.cumsum(way[turn:end])
-    first = min(max(answer - turn, 0), len(back) - 1)
+    out, back = np.cumsum(motion[start:turn][::-1])[::-1], np.cumsum(motion[turn:end])
+    first = min(max(turned_at - turn, 0), len(back) - 1)
     near, far = max(least, float(back[first])), min(float(out[0]), float(back[-1]))
     if far <= near:
         return []
