@@ -238,7 +238,7 @@ def test_frames_are_spread_over_the_clip_or_over_each_part() -> None:
 
 def test_the_body_lies_below_the_face() -> None:
     face = np.array([[100.0, 50, 120, 80], [0, 300, 40, 350]])
-    box = people.body_boxes_below_faces(face, 360, 640)
+    box = people.body_boxes_of_faces(face, 360, 640)
     assert box.tolist() == [[80, 50, 140, 260], [0, 300, 80, 360]]
     assert people.face_and_chest_points(face, box, 360, 640)[0] == [(110 / 640, 65 / 360), (110 / 640, 116 / 360)]
     assert people.face_and_chest_points(face, box, 360, 640)[1][1][1] == pytest.approx(355 / 360), (
@@ -270,10 +270,10 @@ def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
     frames = as_frames(pictures, 30)
     seen = driven(people.collect_face_descriptors(find, 3, "a net", 0.4), frames)
     assert seen.frame.tolist() == [1, 2, 2, 3, 3, 3] and seen.index.tolist() == [0, 1, 2, 3] and seen.same == 0.4
-    bodies = driven(people.observe_bodies(find, describe, "another", np.array([0, 3])), frames)
+    bodies = driven(people.collect_body_descriptors(find, describe, "another", np.array([0, 3])), frames)
     assert bodies.face.tolist() == [4, 5] and bodies.vector.shape == (2, 5)
     assert calls == [0, 1, 2, 3], "each frame is searched once"
-    nothing = driven(people.observe_bodies(find, describe, "another", np.zeros(0, int)), frames[:1])
+    nothing = driven(people.collect_body_descriptors(find, describe, "another", np.zeros(0, int)), frames[:1])
     assert nothing.vector.shape == (0, 0)
 
 

@@ -239,7 +239,7 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
             found = torch.tensor([values[int(rgb[0, 0, 0])] for rgb in pictures], dtype=torch.float32)
             return [found[:, None, None] * torch.eye(1)]  # matrices of one number each
 
-        seen = driven(returned_pairs.observe_gram_distances(pairs, matrices, "made up"), frames)
+        seen = driven(returned_pairs.collect_gram_distances(pairs, matrices, "made up"), frames)
         score = rendering_style(seen, rule="paper")
         assert score.facts["pairs"] == 40
         assert score.value == pytest.approx(1 - np.abs(np.diff(values)).mean(), abs=1e-6)

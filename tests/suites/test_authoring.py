@@ -91,7 +91,7 @@ def look(video: Path) -> Frames:
 @pytest.mark.long
 def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: Path, tmp_path: Path, revisit) -> None:
     from revisit.suites.authoring import videos_in
-    from revisit.suites.mbench.build import describe_source_video, write_both_datasets
+    from revisit.suites.mbench.build import describe_source_video, write_mbench_a_and_t
 
     told, left_out = [], []
     with JudgeClient(Scripted()) as client:
@@ -101,7 +101,7 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
             except RevisitError as error:
                 left_out.append(str(error))
     assert len(told) == 18 and len(left_out) == 2 and all("no challenge" in sentence for sentence in left_out)
-    by_action, by_text = write_both_datasets(tmp_path, told, **WHO)
+    by_action, by_text = write_mbench_a_and_t(tmp_path, told, **WHO)
     subsets = {one.subset for one in told}
     assert subsets == {"human", "object", "environment", "causal"}
     for place in (by_action, by_text):
@@ -137,14 +137,14 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
 @pytest.mark.long
 def test_the_evaluators_list_accepts_what_was_built(videos: Path, tmp_path: Path, revisit) -> None:
     """A baseline on the built set passes `revisit mbench validate`, as strict as the contracts of the README."""
-    from revisit.suites.mbench.build import describe_source_video, write_both_datasets
+    from revisit.suites.mbench.build import describe_source_video, write_mbench_a_and_t
 
     with JudgeClient(Scripted()) as client:
         told = []
         for video in sorted(videos.glob("*.mp4"))[:4]:
             with suppress(RevisitError):  # no challenge to memory
                 told.append(describe_source_video(client, video, look(video)))
-    by_action, _ = write_both_datasets(tmp_path / "set", told, **WHO)
+    by_action, _ = write_mbench_a_and_t(tmp_path / "set", told, **WHO)
     revisit("generate", "mbench", "--data", by_action, "--baseline", "hold", "--frames", 9, "--size", "64x48")
     names = ["mbencha.entity.object_texture_consistency", "mbencha.causal.state_progress"]
     revisit("mbench", "validate", by_action, "--metrics", ",".join(names), check=0)

@@ -202,7 +202,7 @@ def _parse_manifest_line(line: str) -> Any:
 def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Case:
     from pydantic import ValidationError
 
-    from revisit.datasets.manifest import ManifestEntry, first_validation_problem
+    from revisit.datasets.manifest import ManifestEntry, first_validation_problem_and_input
 
     unknown = [name for name in content if name not in ManifestEntry.model_fields]
     if unknown:
@@ -211,7 +211,7 @@ def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Ca
     try:
         entry = ManifestEntry.model_validate(content)
     except ValidationError as error:
-        problem, text = first_validation_problem(error)
+        problem, text = first_validation_problem_and_input(error)
         raise ValueError(f"{problem} (found {text})") from None
     video = Clip(_resolve_allowed_path(entry.video, allowed), entry.fps)
     truth = None if entry.reference is None else Clip(_resolve_allowed_path(entry.reference, allowed), entry.fps)
@@ -234,7 +234,7 @@ def _resolve_allowed_path(name: str, allowed: Sequence[Path]) -> Path:
     return path
 
 
-def existing_option_folder(option: str, value: str) -> Path:
+def require_option_folder(option: str, value: str) -> Path:
     """The folder that an option of a suite names; one that does not exist is refused."""
     folder = Path(value).expanduser()
     if not folder.is_dir():

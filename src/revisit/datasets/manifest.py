@@ -79,7 +79,7 @@ class ManifestEntry(BaseModel):
         )
 
 
-def first_validation_problem(error: ValidationError) -> tuple[str, str]:
+def first_validation_problem_and_input(error: ValidationError) -> tuple[str, str]:
     """What is wrong with the first field that does not fit, and the beginning of what stands there."""
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])

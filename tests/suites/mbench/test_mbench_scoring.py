@@ -64,7 +64,7 @@ def test_the_m_score_grows_with_both(s: float, c: float, more: float):
 def test_unknown_triggers_give_exactly_the_range_of_what_a_judge_might_have_said(items, missing: int):
     outcomes = [ItemOutcome(score, posed=posed) for score, posed in items]
     of = len(outcomes) + missing
-    made = model_standing(outcomes, of, covers=True)
+    made = model_standing(outcomes, of, with_coverage=True)
     unknown = [k for k, outcome in enumerate(outcomes) if outcome.posed is None]
     found = []
     for said in product([True, False], repeat=len(unknown)):
@@ -92,14 +92,14 @@ def test_unknown_triggers_give_exactly_the_range_of_what_a_judge_might_have_said
 
 
 def test_nothing_posed_is_a_coverage_of_zero_and_no_reliability():
-    made = model_standing([ItemOutcome(0.9, posed=False), ItemOutcome(0.8, posed=False)], 3, covers=True)
+    made = model_standing([ItemOutcome(0.9, posed=False), ItemOutcome(0.8, posed=False)], 3, with_coverage=True)
     assert made.reliability is None and made.coverage == (0, 0) and made.m_score == 0
     assert made.ungated == pytest.approx(0.85), "what the metric said is kept beside it"
 
 
 def test_a_silent_judge_makes_coverage_an_interval_and_never_a_zero():
     outcomes = [ItemOutcome(0.8), ItemOutcome(0.4, posed=None), ItemOutcome(0.6, posed=False), ItemOutcome(0.8)]
-    made = model_standing(outcomes, 4, covers=True)
+    made = model_standing(outcomes, 4, with_coverage=True)
     assert made.coverage == (0.5, 0.75) and made.reliability == pytest.approx(0.8) and made.unknown == 1
     assert made.m_score is None and made.m_interval[0] < made.m_interval[1]
     assert made.m_interval[0] == pytest.approx(harmonic_mean_or_zero(0.8, 0.5))
@@ -107,9 +107,9 @@ def test_a_silent_judge_makes_coverage_an_interval_and_never_a_zero():
 
 
 def test_missing_videos_lower_coverage_and_not_reliability():
-    made = model_standing([ItemOutcome(0.5)], 4, covers=True)
+    made = model_standing([ItemOutcome(0.5)], 4, with_coverage=True)
     assert made.reliability == 0.5 and made.coverage == (0.25, 0.25) and made.strict == 0.125
-    without = model_standing([ItemOutcome(0.5), ItemOutcome(None)], 4, covers=False)
+    without = model_standing([ItemOutcome(0.5), ItemOutcome(None)], 4, with_coverage=False)
     assert without.coverage is None and without.m_score is None and (without.n, without.of) == (1, 4)
 
 

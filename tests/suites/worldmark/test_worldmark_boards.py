@@ -22,7 +22,7 @@ from revisit.suites.worldmark.evidence import ACTIONS
 from revisit.suites.worldmark.metrics import COLUMNS
 from revisit.suites.worldmark.summary import (
     aggregate_model_cell,
-    page_findings,
+    published_table_statistics,
     published_worldmark_boards,
     worldmark_run_boards,
 )
@@ -45,7 +45,7 @@ worldmark_pairs = load_script()
 
 def test_the_pages_findings_follow_from_its_tables() -> None:
     """As the benchmark's page prints them, in its digits and in more."""
-    findings = page_findings()
+    findings = published_table_statistics()
     assert findings["sd of Local"] == pytest.approx(2.56, abs=0.005)
     assert findings["sd of Global"] == pytest.approx(13.08, abs=0.005)
     rho = [findings[f"Spearman of QA_q with {head}"] for head in ("Local", "Global", "Rev", "RL_t")]

@@ -158,7 +158,7 @@ def without_generic_folders(clips: Sequence[ClipPath]) -> list[ClipPath]:
     return [ClipPath(clip.path, clip.name, some, clip.seed) for clip, some in zip(clips, words, strict=True)]
 
 
-def find_step_numbers(clips: Sequence[ClipPath]) -> list[str]:
+def find_training_step_numbers(clips: Sequence[ClipPath]) -> list[str]:
     """The numbers of folders that are steps of a training, below those of models; none where they may be anything else.
 
     They are written as 1000 and not 0001. Scenes are counted otherwise (001, 1, 2), and each has clips of its own where

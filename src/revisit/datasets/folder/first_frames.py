@@ -18,13 +18,13 @@ ALIKE = 6.0  # of 255, on average: one scene by two models
 BLANK = 3.0  # a first picture whose pixels vary by less says nothing
 
 
-def levels_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Path]) -> list[int]:
+def levels_sharing_first_frame(words: Sequence[tuple[str, ...]], paths: Sequence[Path]) -> list[int]:
     """The levels of a path that leave the first frame as it is, where others change it; none where nothing tells."""
     looked_at = 3 if len(words[0]) == 2 else 2  # of each level
     chosen = [list(dict.fromkeys(level))[:looked_at] for level in zip(*words, strict=True)]
     grid = dict(zip(words, paths, strict=True))
     cells = {one: grid[one] for one in product(*chosen) if one in grid}
-    pictures = dict(zip(cells, load_telling_first_frames(cells.values()), strict=False))
+    pictures = dict(zip(cells, load_first_frames_unless_blank(cells.values()), strict=False))
     if not pictures:
         return []
     apart: list[list[float]] = [[] for _ in chosen]
@@ -37,7 +37,7 @@ def levels_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Pa
     return [k for k, median in enumerate(medians) if median <= CLEAR * most] if most > ALIKE else []
 
 
-def load_telling_first_frames(paths: Iterable[Path]) -> list[np.ndarray]:
+def load_first_frames_unless_blank(paths: Iterable[Path]) -> list[np.ndarray]:
     """The small first frames of clips; none at all where one cannot be read, or shows nothing."""
     try:
         pictures = [load_small_first_frame(path) for path in paths]

@@ -13,8 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core.text import count_and_noun, join_names
-from revisit.datasets.folder.clip_paths import FULL, ClipPath, TruthPath, find_step_numbers, without_generic_folders
-from revisit.datasets.folder.first_frames import levels_of_one_beginning
+from revisit.datasets.folder.clip_paths import (
+    FULL,
+    ClipPath,
+    TruthPath,
+    find_training_step_numbers,
+    without_generic_folders,
+)
+from revisit.datasets.folder.first_frames import levels_sharing_first_frame
 from revisit.datasets.folder.pairing import pair_clips_with_truth
 from revisit.datasets.folder.path_patterns import ClipFacts, infer_layout
 from revisit.datasets.folder.path_words import (
@@ -194,7 +200,7 @@ def _readings_of_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -
     below = [_first_folder_as_model(clip, model) for clip in inside]
     if all(len(clip.words) > 1 and is_checkpoint_word(clip.words[0]) for clip in inside):
         return [below]
-    if find_step_numbers(clips):
+    if find_training_step_numbers(clips):
         return [below, usual]
     if min(len(clip.words) for clip in inside) < 2 or not _fills_grid([(one.model, one.scene) for one in below]):
         return [usual]
@@ -216,7 +222,7 @@ def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFact
     if len(rest) == 1 or rest == folders:  # kitchen/video.mp4, or kitchen/seed0.mp4
         scenes = [ClipFacts(root, folder, clip.seed) for (folder, _), clip in zip(pairs, clips, strict=True)]
         return [usual] if mostly_model_names(folders) else [usual, scenes]
-    steps = find_step_numbers(clips)
+    steps = find_training_step_numbers(clips)
     models_first = [_join_step_to_model(*pair, clip.seed, steps) for pair, clip in zip(pairs, clips, strict=True)]
     depth = {len(clip.words) for clip in clips}
     if depth == {3} and (readings := _readings_with_inner_models(clips, models_first)):
@@ -250,7 +256,7 @@ def _readings_with_inner_models(clips: Sequence[ClipPath], models_first: list[Cl
     of_models = [k for k, level in enumerate(inner, start=1) if mostly_model_names(level)]
     if of_models and not mostly_model_names(outer) and not any(map(is_checkpoint_word, inner[0])):
         return [_level_as_model(clips, of_models[0])]
-    alike = levels_of_one_beginning(words, [clip.path for clip in clips])
+    alike = levels_sharing_first_frame(words, [clip.path for clip in clips])
     if not alike or 0 in alike or mostly_model_names(outer):
         return []
     return [*(_level_as_model(clips, k) for k in reversed(alike)), models_first]
@@ -283,7 +289,7 @@ def _second_half_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_
     first, second = {left for left, _ in pairs}, {right for _, right in pairs}
     if mostly_model_names(first) != mostly_model_names(second):
         return mostly_model_names(second)
-    if levels := levels_of_one_beginning(pairs, paths):
+    if levels := levels_sharing_first_frame(pairs, paths):
         return levels == [1]  # clips that share the first half begin alike: it is the scene
     if mostly_scene_names(second) and not mostly_scene_names(first) and not all(map(is_digits_word, second)):
         return False

@@ -8,7 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from revisit.core.grouping import group_items
-from revisit.datasets.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes, find_step_numbers
+from revisit.datasets.folder.clip_paths import (
+    ClipPath,
+    TruthPath,
+    Words,
+    candidate_truth_indexes,
+    find_training_step_numbers,
+)
 from revisit.datasets.folder.path_patterns import ClipFacts
 from revisit.datasets.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators, strip_name
 from revisit.media import file_digest
@@ -41,7 +47,7 @@ def pair_clips_with_truth(
     constant = set.intersection(*(set(match.rest) for match in best.values()))
     others = {word for match in best.values() for word in match.rest if not is_generic_word(word)} - constant
     level = None if others else _model_level_of_scenes(named)
-    steps = {*find_step_numbers(clips), *filter(is_checkpoint_word, others)}
+    steps = {*find_training_step_numbers(clips), *filter(is_checkpoint_word, others)}
     for clip, match in best.items():
         # A folder's name in the names of its files is one word: wan/wan_kitchen.mp4.
         scene, rest = match.scene, [word for word in dict.fromkeys(match.rest) if word not in constant]

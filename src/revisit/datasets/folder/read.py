@@ -26,7 +26,7 @@ from revisit.datasets.folder.clip_paths import (
     ClipPath,
     TruthPath,
     find_clip_paths,
-    find_step_numbers,
+    find_training_step_numbers,
     read_truth_folder,
     separate_truth_clips,
     word_starts_or_ends_with,
@@ -35,7 +35,7 @@ from revisit.datasets.folder.layout import LayoutReading, possible_readings
 from revisit.datasets.folder.pairing import pair_clips_with_truth
 from revisit.datasets.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
 from revisit.datasets.folder.path_words import is_generic_word, may_be_truth_word
-from revisit.datasets.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
+from revisit.datasets.folder.samples import SampleReading, find_grid_numbers_as_seeds, find_samples_as_seeds
 from revisit.media import CLIP_SUFFIXES
 
 TARGETS = "targets.json"
@@ -96,7 +96,7 @@ class FolderReading:
         others = [model for model in reading.model_names if model not in real]
         if real and others and not self.truths and all(map(is_generic_word, others)):  # real beside fake or pred
             warnings.append(f"if {real[0]} is the truth, rename it to gt: as it is, it is ranked as a model")
-        steps = find_step_numbers(self.clips)
+        steps = find_training_step_numbers(self.clips)
         if steps and {model.rpartition("-")[2] for model in reading.model_names} <= {*steps}:
             warnings.append(f"folders called {join_names(steps)} are read as steps of a training")
         if len(self.readings) > 1:
@@ -181,7 +181,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
         return _read_with_user_layout(others, truths, root, layout, reference)
     scenes = {scene for one in truths for scene in one.scene}
     samples = find_samples_as_seeds(others, scenes, root)
-    grid = find_grid_of_numbers(others, scenes, root, samples if samples and samples.begin_alike else None)
+    grid = find_grid_numbers_as_seeds(others, scenes, root, samples if samples and samples.begin_alike else None)
     if grid is not None and grid.begin_alike:
         samples, grid = grid, None
     elif samples is not None and not samples.begin_alike:  # only names say so
@@ -290,13 +290,17 @@ def _add_references_by_name(
 
 
 def entries_with_references(
-    entries: Sequence[FolderEntry], cases: Sequence[Case], references: Mapping[str, Clip], names: list[str], place: Path
+    entries: Sequence[FolderEntry],
+    cases: Sequence[Case],
+    references: Mapping[str, Clip],
+    reference_names: list[str],
+    place: Path,
 ) -> Iterator[FolderEntry]:
-    """The entries with references by the ids of cases, of which one at least must have one; `names` are those there."""
+    """The entries with references by the ids of cases, at least one; `reference_names` are those there."""
     if cases and not references:
         raise UsageError(
             f"no clip ({join_names([case.sample for case in cases])}) has the name of one in {place} "
-            f"({join_names(names)})"
+            f"({join_names(reference_names)})"
         )
     yield Remark(f"{place.name} has references of {len(references)} of {count_and_noun(len(cases), 'clip')}")
     for entry in entries:

@@ -15,7 +15,7 @@ import numpy as np
 
 from revisit.core.grouping import group_items
 from revisit.datasets.folder.clip_paths import ClipPath, Words
-from revisit.datasets.folder.first_frames import ALIKE, CLEAR, load_telling_first_frames, mean_picture_difference
+from revisit.datasets.folder.first_frames import ALIKE, CLEAR, load_first_frames_unless_blank, mean_picture_difference
 from revisit.datasets.folder.layout import split_stems_into_grid
 from revisit.datasets.folder.path_words import are_checkpoint_numbers, is_checkpoint_word, mostly_model_names
 
@@ -75,12 +75,13 @@ def find_samples_as_seeds(clips: Sequence[ClipPath], scenes: set[str], root: str
     return _number_samples_as_seeds(clips, by_name_only, root, begin_alike=False) if by_name_only else None
 
 
-def find_grid_of_numbers(
-    clips: Sequence[ClipPath], scenes: set[str], root: str, alike: SampleReading | None
+def find_grid_numbers_as_seeds(
+    clips: Sequence[ClipPath], scenes: set[str], root: str, samples_by_picture: SampleReading | None
 ) -> SampleReading | None:
     """kitchen_alpha_0.mp4 with its number as the seed, where scenes, models and numbers form a whole grid; else None.
 
-    `alike` are the samples by first pictures. Where these are half of the clips or more, so are the others.
+    `samples_by_picture` are the samples by first pictures. Where these are half of the clips or more, so are the
+    others.
     """
     if any(clip.seed or len(clip.words) > 1 for clip in clips):
         return None
@@ -92,7 +93,11 @@ def find_grid_of_numbers(
     if not (split_stems_into_grid(stems, model_last=True) or split_stems_into_grid(stems, model_last=False)):
         return None
     grid = _number_samples_as_seeds(clips, groups, root, begin_alike=False)
-    seen = {clip.path for clip, other in zip(alike.clips, clips, strict=True) if clip != other} if alike else set()
+    seen = (
+        {clip.path for clip, other in zip(samples_by_picture.clips, clips, strict=True) if clip != other}
+        if samples_by_picture
+        else set()
+    )
     unlike = tuple(clip.name for clip in clips if clip.path not in seen)
     return replace(grid, begin_alike=True, unlike=unlike) if 2 * len(seen) >= len(clips) else grid
 
@@ -139,13 +144,16 @@ def _names_with_same_first_frames(groups: Sequence[Sequence[NumberedClip]]) -> s
 
 
 def _same_beginning_by_name(
-    by_name: Mapping[str, Sequence[Sequence[NumberedClip]]], pictures: dict[str, list[list[np.ndarray]]]
+    by_name: Mapping[str, Sequence[Sequence[NumberedClip]]], collected_pictures: dict[str, list[list[np.ndarray]]]
 ) -> dict[str, bool]:
-    """Whether most groups of each name begin alike; what was looked at is kept in `pictures`."""
+    """Whether most groups of each name begin alike; what was looked at is kept in `collected_pictures`."""
     verdicts = {}
     for name, groups in by_name.items():
-        pictures[name] = [some for group in groups[:MOST_GROUPS] if (some := _usable_first_pictures(group))]
-        votes = [all(_are_same_picture(one, other) for one, other in combinations(some, 2)) for some in pictures[name]]
+        collected_pictures[name] = [some for group in groups[:MOST_GROUPS] if (some := _usable_first_pictures(group))]
+        votes = [
+            all(_are_same_picture(one, other) for one, other in combinations(some, 2))
+            for some in collected_pictures[name]
+        ]
         verdicts[name] = bool(votes) and 2 * sum(votes) >= len(votes)
     return verdicts
 
@@ -157,7 +165,7 @@ def _are_same_picture(one: np.ndarray, other: np.ndarray) -> bool:
 def _usable_first_pictures(group: Sequence[NumberedClip]) -> list[np.ndarray]:
     """First pictures of some clips of a group; none where one cannot be read, or shows nothing."""
     chosen = [group[0], group[len(group) // 2], group[-1]] if len(group) > MOST_MEMBERS else group
-    return load_telling_first_frames(one.clip.path for one in chosen)
+    return load_first_frames_unless_blank(one.clip.path for one in chosen)
 
 
 def _differ_more_between_than_within_groups(pictures: Mapping[str, list[list[np.ndarray]]]) -> bool:

@@ -69,7 +69,7 @@ def _case_of_entry(entry: DatasetEntry | Rejected | Remark, source: Path) -> Fol
     """The case of an entry, with its fields checked as those of a manifest are."""
     from pydantic import ValidationError
 
-    from revisit.datasets.manifest import ManifestEntry, first_validation_problem
+    from revisit.datasets.manifest import ManifestEntry, first_validation_problem_and_input
 
     model = source.resolve().stem if source.is_file() else source.resolve().name
     if not isinstance(entry, DatasetEntry):
@@ -81,7 +81,7 @@ def _case_of_entry(entry: DatasetEntry | Rejected | Remark, source: Path) -> Fol
         if script:
             parse_script(script)
     except ValidationError as error:
-        return Rejected(entry.name, first_validation_problem(error)[0], model)
+        return Rejected(entry.name, first_validation_problem_and_input(error)[0], model)
     except UsageError as error:
         return Rejected(entry.name, f"its camera: {error}", model)
     return checked.make_case(entry.name, entry.clip, entry.reference, script)

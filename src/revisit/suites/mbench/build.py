@@ -88,7 +88,9 @@ def describe_source_video(client: JudgeClient, video: Path, frames: Frames) -> S
     return SourceSample(video, f"{video.stem}_{digest}", subset, ratings, facts, parts)
 
 
-def write_both_datasets(root: Path, samples: Sequence[SourceSample], *, licence: str, source: str) -> tuple[Path, Path]:
+def write_mbench_a_and_t(
+    root: Path, samples: Sequence[SourceSample], *, licence: str, source: str
+) -> tuple[Path, Path]:
     """Both datasets of these videos; a sample's condition is text, or the sequence that loses its target soonest."""
     folders = []
     for setting in "AT":

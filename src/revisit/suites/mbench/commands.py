@@ -359,7 +359,7 @@ def submit(
         sentences = "; ".join(one.sentence for one in replacements)
         raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
     submission.write_submission_zip(run, path, content, model, data.setting)
-    console.print_to_stderr(*submission.maker_lines(finished_run.plan, data.setting))
+    console.print_to_stderr(*submission.protocol_and_maker_lines(finished_run.plan, data.setting))
     console.print_json_or_text({"file": str(path), **content}, str(path), json)
 
 

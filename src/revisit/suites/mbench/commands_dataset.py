@@ -56,7 +56,7 @@ def build_both_datasets(
     """Choose and caption videos with a judge; write MBench-A and MBench-T."""
     from revisit.core import RevisitError, UsageError
     from revisit.suites.authoring import make_empty_folder, videos_in
-    from revisit.suites.mbench.build import describe_source_video, write_both_datasets
+    from revisit.suites.mbench.build import describe_source_video, write_mbench_a_and_t
 
     files = videos_in(videos)
     make_empty_folder(out)
@@ -72,7 +72,7 @@ def build_both_datasets(
             console.print_to_stderr(f"{video.name}: {sample.subset}, {sample.facts['name']}")
     if not descriptions:
         raise UsageError("no video was chosen; the reasons are above")
-    places = write_both_datasets(out, descriptions, licence=licence, source=source)
+    places = write_mbench_a_and_t(out, descriptions, licence=licence, source=source)
     console.print_to_stderr(f"{len(descriptions)} of {len(files)} videos chosen")
     facts = {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
     console.print_json_or_text(facts, "\n".join(f"revisit build check {place}" for place in places), json)

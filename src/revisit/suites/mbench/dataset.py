@@ -179,9 +179,9 @@ class MBenchDataset:
             if content.get(name, expected) != expected
         ]
 
-    def refuse_unknown(self, noun: str, names: Iterable[str], there: Iterable[str]) -> None:
+    def refuse_unknown(self, noun: str, names: Iterable[str], known: Iterable[str]) -> None:
         """Raise UsageError where the dataset has no model, subset, condition or sample of one of these names."""
-        own = sorted(there)
+        own = sorted(known)
         if unknown := [name for name in names if name not in own]:
             raise UsageError(f"{self.root} has no {noun} {unknown[0]!r}; it has {join_names(own, 12) or 'none'}")
 

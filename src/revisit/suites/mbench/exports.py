@@ -16,7 +16,7 @@ import numpy as np
 
 from revisit.core import Case, Record
 from revisit.results import Results
-from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
+from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_metric_name
 from revisit.suites.mbench.scoring import Answers, TriggerVerdict, answers_with_counting_rule
 
 FOLDER = "metrics"
@@ -32,7 +32,7 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, o
     items = ({"item_id": _item_id(case), "model_id": case.model} for case in results.cases)
     files: dict[str, object] = {"items.jsonl": _json_lines_text(items)}
     for dimension in answers.asked_dimensions():
-        name = upstream_name(dimension, answers.setting)
+        name = upstream_metric_name(dimension, answers.setting)
         mine = results.records_for(dimension.id)
         units = (unit for record in mine for unit in unit_export_rows(answers, record))
         files[f"{FOLDER}/{name}/units.jsonl"] = _json_lines_text(units)
@@ -91,7 +91,7 @@ def metric_summary_content(facts: Mapping[str, Any], answers: Answers, dimension
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
     groups = {model: model_group_row(answers, model, dimension) for model in answers.results_by_model}
     return {
-        "metric": upstream_name(dimension, answers.setting),
+        "metric": upstream_metric_name(dimension, answers.setting),
         "group_by": "model_id",
         "protocol": facts["protocol"],
         **facts["made_by"].get(dimension.id, {}),

@@ -48,7 +48,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     model_folder = root / "models" / request.model
     left_out: list[str] = []
     all_jobs = list(_iter_jobs(opened, place, request, left_out))
-    write_index = partial(_write_index, opened, model_folder)
+    write_index = partial(_update_model_list, opened, model_folder)
     words = [str(root), "--suite", "mbench"]
     return JobBatch(request.select_jobs(all_jobs), model_folder, words, write_index, left_out)
 
@@ -145,7 +145,7 @@ def _first_frame_of_sample(data: MBenchDataset, item: ListItem) -> Path | Clip |
     return Clip(video.path, count=1) if picture is None and video is not None else picture
 
 
-def _write_index(data: MBenchDataset, model_folder: Path, jobs: Sequence[Job]) -> None:
+def _update_model_list(data: MBenchDataset, model_folder: Path, jobs: Sequence[Job]) -> None:
     """The list of the model: every clip that was asked for, so that coverage counts those that are missing.
 
     Where clips lie elsewhere, the card and the samples of the dataset are put beside them.

@@ -17,7 +17,12 @@ from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import separate_stand_ins
 from revisit.suites.mbench.names import BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
-from revisit.suites.mbench.summary import column_is_filled, midpoint_and_interval, scores_by_stand_in, sum_columns
+from revisit.suites.mbench.summary import (
+    midpoint_and_interval,
+    model_number_is_in_column,
+    scores_by_stand_in,
+    sum_columns,
+)
 
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
 
@@ -54,9 +59,11 @@ def boards_of(run: boards.RunFacts, subset: str = "") -> list[boards.Board]:
     ]
 
 
-def _column_with_gate_protocol(run: boards.RunFacts, rule: str, column: boards.BoardColumn) -> boards.BoardColumn:
+def _column_with_gate_protocol(
+    run: boards.RunFacts, counting_rule: str, column: boards.BoardColumn
+) -> boards.BoardColumn:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
-    gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
+    gate = {"trigger": TRIGGER, "camera": MOVED}.get(counting_rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
     records = run.results.records_for(gate) if gate else []
     judges = {str(record.facts.get("judge") or "") for record in records} - {""}
@@ -70,7 +77,7 @@ def _board_cells_of_model(
     model, cells = row["model"], {}
     for column in columns:
         metric_id = column.key.removesuffix(STAND_IN)
-        if not column_is_filled(column, model, part["setting"], apart):
+        if not model_number_is_in_column(column, model, part["setting"], apart):
             reason = "no stand-in" if column.key.endswith(STAND_IN) else "measured by a stand-in"
             cells[column.key] = boards.cell_without_counts(None, reason=reason)
         elif dimension := part["dimensions"].get(metric_id):

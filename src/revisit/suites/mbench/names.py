@@ -43,14 +43,16 @@ DIMENSIONS = tuple(MemoryDimension(**row) for row in read_package_yaml(__package
 BY_ID = {dimension.id: dimension for dimension in DIMENSIONS}
 
 
-def upstream_name(dimension: MemoryDimension, setting: str) -> str:
+def upstream_metric_name(dimension: MemoryDimension, setting: str) -> str:
     """`mbencha.environment.spatial_epipolar`."""
     return f"{SETTINGS[setting]}.{dimension.axis}.{dimension.name}"
 
 
 def dimensions_by_upstream_name() -> dict[str, tuple[str, MemoryDimension]]:
     """Upstream's 23 names -> setting and dimension, first all of A, then all of T."""
-    return {upstream_name(d, setting): (setting, d) for setting in SETTINGS for d in dimensions_of_setting(setting)}
+    return {
+        upstream_metric_name(d, setting): (setting, d) for setting in SETTINGS for d in dimensions_of_setting(setting)
+    }
 
 
 def gates_of_setting(setting: str, judged: bool) -> list[str]:
@@ -70,7 +72,7 @@ def named_dimensions_or_all(names: Iterable[str], setting: str) -> list[MemoryDi
     """
     by_name = dimensions_by_upstream_name()
     every = dimensions_of_setting(setting)
-    mine = {spelling: d for d in every for spelling in (upstream_name(d, setting), d.name, d.id)}
+    mine = {spelling: d for d in every for spelling in (upstream_metric_name(d, setting), d.name, d.id)}
     dimensions: dict[str, MemoryDimension] = {}
     for name in names:
         if name in mine:

@@ -89,11 +89,13 @@ def _ratings_answer_for_story(story: ClipStory) -> str:
     return json.dumps({"progress": 1 + round(4 * story.event_progress), "correctness": right})
 
 
-def question_words_and_judge_suffix(question_id: str, ours: str, annotations: Mapping[str, object]) -> tuple[str, str]:
+def question_words_and_judge_suffix(
+    question_id: str, default_words: str, annotations: Mapping[str, object]
+) -> tuple[str, str]:
     """The words of a question, and what to add to the judge's name: nothing, or which words of the user's these are."""
     wording = annotations.get("wording")
     theirs = wording.get(question_id) if isinstance(wording, Mapping) else None
-    return (ours, "") if theirs is None else (str(theirs), f", asked in the words {digest(theirs, 8)}")
+    return (default_words, "") if theirs is None else (str(theirs), f", asked in the words {digest(theirs, 8)}")
 
 
 def requested_content_text(prompt: str, annotations: Mapping[str, object]) -> str:

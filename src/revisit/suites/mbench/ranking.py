@@ -25,9 +25,9 @@ RankRow = dict[str, Any]  # a model in the ranking, as summary.json has it: see 
 AxisScores = dict[str, list[float] | None]  # axes and total in percent, each as [low, high]; None without a dimension
 
 
-def ranking_interval(standing: Standing, rule: str) -> Interval | None:
+def ranking_interval(standing: Standing, counting_rule: str) -> Interval | None:
     """What a dimension contributes: the M-Score in T with a judge, else reliability."""
-    if rule == "trigger":
+    if counting_rule == "trigger":
         return standing.m_interval
     return None if standing.reliability is None else (standing.reliability, standing.reliability)
 
@@ -114,21 +114,21 @@ def ranks_with_ties(values: Sequence[float | None]) -> list[int | None]:
 
 
 def totals_and_ranks_without_gate(
-    answers: Answers, standings: Mapping[str, Mapping[str, Standing]], common: Sequence[str]
+    answers: Answers, standings: Mapping[str, Mapping[str, Standing]], common_metric_ids: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
     """Total (the mean of the axes that are there) and rank of every model where all scored clips count.
 
-    Over the dimensions `common` that models are ranked on with the gate, so that both totals are of the same ones;
-    where there is none, over those that all models with a score have.
+    Over the dimensions `common_metric_ids` that models are ranked on with the gate, so that both totals are of the same
+    ones; where there is none, over those that all models with a score have.
     """
     values = {m: {id: of[m].ungated for id, of in standings.items()} for m in answers.results_by_model}
-    if not common:
+    if not common_metric_ids:
         scored = [of for of in values.values() if any(value is not None for value in of.values())]
-        common = [id for id in standings if scored and all(of[id] is not None for of in scored)]
+        common_metric_ids = [id for id in standings if scored and all(of[id] is not None for of in scored)]
     totals: dict[str, float | None] = {}
     for model, of in values.items():
         percents = {metric_id: value and 100 * value for metric_id, value in of.items()}
-        scores = axis_and_total_means(percents, answers.setting, common)
+        scores = axis_and_total_means(percents, answers.setting, common_metric_ids)
         axes = [value for axis in AXES if (value := scores[axis]) is not None]
         totals[model] = sum(axes) / len(axes) if axes else None
     ranked = answers.results.ranked.models

@@ -62,48 +62,56 @@ def harmonic_mean_or_zero(reliability: float, coverage: float) -> float:
     return 2 * reliability * coverage / total if total > 0 else 0.0
 
 
-def model_standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) -> Standing:
-    """The standing of a model; `of` counts missing items, `covers` whether coverage is part of the score."""
+def model_standing(outcomes: Sequence[ItemOutcome], item_count: int, *, with_coverage: bool) -> Standing:
+    """The standing of a model; `item_count` counts missing items; `with_coverage` makes coverage part of the score."""
     triggered = [outcome for outcome in outcomes if outcome.posed]
     unknown = [outcome for outcome in outcomes if outcome.posed is None]
     sure = [outcome.score for outcome in triggered if outcome.score is not None]
     maybe = [outcome.score for outcome in unknown if outcome.score is not None]
     every = [outcome.score for outcome in outcomes if outcome.score is not None]
     raws = [outcome.raw for outcome in triggered if outcome.score is not None and outcome.raw is not None]
-    choices = list(_reliability_and_coverage_choices(sure, len(triggered), maybe, len(unknown), of)) if of else []
+    choices = (
+        list(_reliability_and_coverage_choices(sure, len(triggered), maybe, len(unknown), item_count))
+        if item_count
+        else []
+    )
     reliable = [s for s, _ in choices if s is not None]
-    covers = covers and of > 0
+    with_coverage = with_coverage and item_count > 0
     return Standing(
         n=len(sure),
-        of=of,
+        of=item_count,
         posed=len(triggered),
-        not_posed=of - len(triggered) - len(unknown),
+        not_posed=item_count - len(triggered) - len(unknown),
         unknown=len(unknown),
         reliability=_mean_or_none(sure),
         raw=_mean_or_none(raws),
-        strict=math.fsum(sure) / of if of and sure else None,
+        strict=math.fsum(sure) / item_count if item_count and sure else None,
         ungated=_mean_or_none(every),
-        coverage=(len(triggered) / of, (len(triggered) + len(unknown)) / of) if covers else None,
+        coverage=(len(triggered) / item_count, (len(triggered) + len(unknown)) / item_count) if with_coverage else None,
         reliability_interval=(min(reliable), max(reliable)) if reliable else None,
-        m_interval=_m_score_interval(choices) if covers else None,
+        m_interval=_m_score_interval(choices) if with_coverage else None,
     )
 
 
 def _reliability_and_coverage_choices(
-    sure: Sequence[float], triggered: int, maybe: Sequence[float], unknown: int, of: int
+    posed_scores: Sequence[float],
+    posed_count: int,
+    unknown_scores: Sequence[float],
+    unknown_count: int,
+    item_count: int,
 ) -> Iterator[tuple[float | None, float]]:
     """Reliability and coverage for the choices of unknown items among which the extremes of both and of M are.
 
     For a number of unknown items that pose the test, the best and the worst of them give the extremes of reliability;
     unknown items without a score change coverage alone.
     """
-    total = math.fsum(sure)
-    for ordered in (sorted(maybe), sorted(maybe, reverse=True)):
+    total = math.fsum(posed_scores)
+    for ordered in (sorted(unknown_scores), sorted(unknown_scores, reverse=True)):
         for count_of_maybe in range(len(ordered) + 1):
-            count = len(sure) + count_of_maybe
+            count = len(posed_scores) + count_of_maybe
             mean = (total + math.fsum(ordered[:count_of_maybe])) / count if count else None
-            for unscored in {0, unknown - len(maybe)}:
-                yield mean, (triggered + count_of_maybe + unscored) / of
+            for unscored in {0, unknown_count - len(unknown_scores)}:
+                yield mean, (posed_count + count_of_maybe + unscored) / item_count
 
 
 def _m_score_interval(choices: Sequence[tuple[float | None, float]]) -> Interval | None:
@@ -202,7 +210,7 @@ class Answers:
             record, verdict = self.results.answer(case, dimension.id), self.trigger_verdict(case, dimension.id)
             value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
             outcomes.append(ItemOutcome(value, raw, verdict.posed))
-        return model_standing(outcomes, of, covers=self.rule == "trigger")
+        return model_standing(outcomes, of, with_coverage=self.rule == "trigger")
 
     def shared_items(self, dimension: MemoryDimension, models: Collection[str]) -> SharedItems:
         """The items of a dimension on which these models can be compared, and which of them lack how many others.
@@ -214,14 +222,14 @@ class Answers:
         listed = {item_id_of_entry(entry) for part in mine.values() for entry in part.entries}
         measured = {}
         for model, part in mine.items():
-            if own := {item_id_of_entry(case) for case in part.cases if self._is_measured(case, dimension.id)}:
+            if own := {item_id_of_entry(case) for case in part.cases if self._has_answer(case, dimension.id)}:
                 measured[model] = own
         some = set().union(*measured.values())
         every = some.intersection(*measured.values())
         lacks = {model: len(some - own) for model, own in measured.items() if some - own}
         return SharedItems(frozenset(listed - (some - every)), len(listed), lacks)
 
-    def _is_measured(self, case: Case, metric_id: str) -> bool:
+    def _has_answer(self, case: Case, metric_id: str) -> bool:
         """Whether a metric was asked of a clip and answered, be it that the clip gives no score.
 
         Not where its video cannot be read, a file that the metric needs was not given, or the judge kept silent.

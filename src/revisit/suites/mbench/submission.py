@@ -102,7 +102,7 @@ def partial_run_reason(
             return f"{title} was scored under several protocols ({', '.join(protocols)})"
     present = {f"{item.id}@{model}": item.video for item in items}
     scored = {case["id"]: case["digest"] for case in plan["cases"] if case["model"] == model}
-    changed = [id for id, digest in scored.items() if not _video_has_digest(present.get(id), digest)]
+    changed = [id for id, digest in scored.items() if not _video_is_unchanged(present.get(id), digest)]
     if changed:
         return f"{len(changed)} videos have changed since they were scored, such as that of {changed[0]}"
     return ""
@@ -114,17 +114,17 @@ def _titles_ids_and_subsets(setting: str) -> list[tuple[str, str, str | None]]:
     return [*trigger, *((d.title.lower(), d.id, d.subset) for d in dimensions_of_setting(setting))]
 
 
-def _video_has_digest(video: Path | None, digest: str | None) -> bool:
+def _video_is_unchanged(video: Path | None, scored_digest: str | None) -> bool:
     """Whether a video is still the one that was scored; one that cannot be read never was."""
-    if digest is None:
+    if scored_digest is None:
         return True
     try:
-        return video is not None and clip_digest(Clip(video)) == digest
+        return video is not None and clip_digest(Clip(video)) == scored_digest
     except MediaError:
         return False
 
 
-def maker_lines(plan: Mapping[str, Any], setting: str) -> list[str]:
+def protocol_and_maker_lines(plan: Mapping[str, Any], setting: str) -> list[str]:
     """Which protocol, set and judge made the numbers, in lines."""
     by: dict[str, list[str]] = {}
     for title, metric_id, _ in _titles_ids_and_subsets(setting):

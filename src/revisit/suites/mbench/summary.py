@@ -21,7 +21,7 @@ from revisit.results.leaderboards import BoardColumn
 from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import is_stand_in, list_stand_ins, stand_in_makers_by_metric
 from revisit.results.tables import Table, make_table, standard_summary
-from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
+from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_metric_name
 from revisit.suites.mbench.ranking import Contest, RankRow, make_contest, rank_models, ranking_interval
 from revisit.suites.mbench.scoring import Answers, Interval, SharedItems, Standing, answers_with_counting_rule
 
@@ -47,7 +47,7 @@ def summarise(results: Results) -> dict[str, Any]:
         **standard_summary(
             answers.results_that_count,
             # Where items count whether they pose the test or not, nothing may be called best.
-            cell=mean_without_interval if answers.rule == "all" else Results.cell,
+            cell=mean_cell_without_interval if answers.rule == "all" else Results.cell,
             funnel=partial(_funnel_stages, answers),
             parts=parts,
             noun="video",
@@ -59,7 +59,7 @@ def summarise(results: Results) -> dict[str, Any]:
             "rule": answers.rule,
             "dimensions": {
                 d.id: {
-                    "upstream": upstream_name(d, answers.setting),
+                    "upstream": upstream_metric_name(d, answers.setting),
                     "models": _standing_rows(contest.own[d.id]),
                     **({"on_shared": _standing_rows(contest.standings[d.id])} if contest.shared[d.id].lacks else {}),
                 }
@@ -70,7 +70,7 @@ def summarise(results: Results) -> dict[str, Any]:
     }
 
 
-def mean_without_interval(part: Results, metric_id: str) -> Cell:
+def mean_cell_without_interval(part: Results, metric_id: str) -> Cell:
     """The mean of a metric as a cell without an interval."""
     return replace(part.cell(metric_id), interval=None)
 
@@ -94,15 +94,17 @@ def scores_by_stand_in(results: Results) -> set[tuple[str, str]]:
     return {(record.case.model, record.question) for record in results.records if is_stand_in(record)}
 
 
-def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: Collection[tuple[str, str]]) -> bool:
+def rests_on_stand_in(
+    column_key: str, model: str, setting: str, measured_by_stand_in: Collection[tuple[str, str]]
+) -> bool:
     """Whether a model's number in a column was measured by a stand-in, or adds up one that was."""
-    if key in BY_ID:
-        return (model, key) in measured_by_stand_in
+    if column_key in BY_ID:
+        return (model, column_key) in measured_by_stand_in
     own = [BY_ID[metric_id] for owner, metric_id in measured_by_stand_in if owner == model and metric_id in BY_ID]
-    return any(key in ("total", d.axis) and setting in d.averaged for d in own)
+    return any(column_key in ("total", d.axis) and setting in d.averaged for d in own)
 
 
-def column_is_filled(
+def model_number_is_in_column(
     column: BoardColumn, model: str, setting: str, measured_by_stand_in: Collection[tuple[str, str]]
 ) -> bool:
     """Whether a model's number stands in this column: what stand-ins measured has columns of its own."""
@@ -130,7 +132,7 @@ def _summary_tables(answers: Answers, contest: Contest, ranked: Sequence[RankRow
         placed = []
         for column in columns:
             cell = cells[column.key.removesuffix(STAND_IN)]
-            filled = column_is_filled(column, model, answers.setting, replaced)
+            filled = model_number_is_in_column(column, model, answers.setting, replaced)
             placed.append(cell if filled else _cell_with_counts(0, cell["of"], None))
         return placed
 
@@ -275,7 +277,7 @@ def _left_out_dimension_sentences(contest: Contest, left_out: Sequence[str], rul
         return f"{join_names(without, NAMED_MODELS)}: no value for" if without else "no item is common to all models in"
 
     return [
-        f"{why} {_titles(ids)}; axes and total leave {'it' if len(ids) == 1 else 'them'} out for all models"
+        f"{why} {_lowercase_titles(ids)}; axes and total leave {'it' if len(ids) == 1 else 'them'} out for all models"
         for why, ids in group_items(left_out, cause).items()
     ]
 
@@ -284,10 +286,10 @@ def _unequal_item_sentences(contest: Contest) -> list[str]:
     """Sentences on the items that some compared models lack, and on the dimensions that they are of."""
     scored = [id for id, standings in contest.standings.items() if any(one.n for one in standings.values())]
     lacks = {id: _lacking_items_text(contest.shared[id]) for id in scored if contest.shared[id].lacks}
-    return [f"{_titles(ids)}: {lack}" for lack, ids in group_items(lacks, lacks.__getitem__).items()]
+    return [f"{_lowercase_titles(ids)}: {lack}" for lack, ids in group_items(lacks, lacks.__getitem__).items()]
 
 
-def _titles(metric_ids: Sequence[str]) -> str:
+def _lowercase_titles(metric_ids: Sequence[str]) -> str:
     return join_names([BY_ID[metric_id].title.lower() for metric_id in metric_ids])
 
 

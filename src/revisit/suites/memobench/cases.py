@@ -18,7 +18,7 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, MediaError, Target, UsageError
 from revisit.core.phase_pairs import format_phase_rule
-from revisit.datasets.clips import existing_option_folder, find_target, first_file
+from revisit.datasets.clips import find_target, first_file, require_option_folder
 from revisit.suites.memobench.clip_categories import Categories, categories_of_clip
 from revisit.suites.memobench.ground_truth import TrueClip
 from revisit.suites.memobench.metadata import Marks, prompt_from_metadata_or_sheet
@@ -161,13 +161,13 @@ def artifact_folders_from_options(options: Mapping[str, str | None], evidence_fo
     """The folders that the options name; a folder that does not exist is refused."""
     folders: dict[str, Path] = {}
     if evidence_folder is not None:
-        root = existing_option_folder("evidence", evidence_folder)
+        root = require_option_folder("evidence", evidence_folder)
         folders = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
         if not folders:
             raise UsageError(f"{root}: it has no folder called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
     for artifact, value in options.items():
         if value is not None:
-            folders[artifact] = existing_option_folder("vqa" if artifact == "vqa_answers" else artifact, value)
+            folders[artifact] = require_option_folder("vqa" if artifact == "vqa_answers" else artifact, value)
     return folders
 
 

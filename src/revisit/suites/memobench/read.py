@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.datasets.clips import existing_option_folder, read_target_boxes, video_files, visible_folders
+from revisit.datasets.clips import read_target_boxes, require_option_folder, video_files, visible_folders
 from revisit.suites.memobench import layouts
 from revisit.suites.memobench.cases import ClipContext, artifact_folders_from_options, make_clip_case
 from revisit.suites.memobench.clip_categories import read_clip_categories
@@ -89,8 +89,8 @@ def _read_all_cases(
         raise UsageError(f"--option prefer takes {' or '.join(layouts.PREFER)}, not {prefer!r}")
     folders = artifact_folders_from_options({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     targets_by_clip = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
-    places = [existing_option_folder("metadata", metadata)] if metadata is not None else []
-    banks = [existing_option_folder("questions", questions)] if questions is not None else []
+    places = [require_option_folder("metadata", metadata)] if metadata is not None else []
+    banks = [require_option_folder("questions", questions)] if questions is not None else []
     own_marks, ordered = _read_user_marks(marks), unordered_marks != "clamp"
     words = {} if wording is None else read_question_wording(Path(wording).expanduser())
     strata = {} if categories is None else read_clip_categories(_require_option_file("categories", categories))

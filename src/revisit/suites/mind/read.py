@@ -15,7 +15,7 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.text import convert_read_errors, parse_json
-from revisit.datasets.clips import existing_option_folder, first_file, video_files, visible_folders
+from revisit.datasets.clips import first_file, require_option_folder, video_files, visible_folders
 from revisit.media import VIDEO_SUFFIXES, frame_count_in_mp4_index
 from revisit.media.text_files import csv_dict_reader
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR, SHARED, VARIED
@@ -71,7 +71,7 @@ def read(
     if model is not None and len(trees) > 1:
         raise UsageError(f"{source} holds {len(trees)} models ({', '.join(trees)}); --option model names one")
     truth = None if gt is None else find_truth_root(Path(gt).expanduser())
-    estimated = None if poses is None else existing_option_folder("poses", poses)
+    estimated = None if poses is None else require_option_folder("poses", poses)
     tests = sorted({test for tree in trees.values() for test in MAIN if _has_test(tree, test)})
     if truth is None and tests:
         needed = "the dataset's ground truth: add --option gt=DIR, the folder with 1st_data/test"

@@ -21,7 +21,7 @@ import numpy as np
 
 from revisit.core import Case, Clip, MediaError, Rejected, Remark, Target, UsageError
 from revisit.core.text import join_names
-from revisit.datasets.clips import existing_option_folder, first_file, video_files, visible_folders
+from revisit.datasets.clips import first_file, require_option_folder, video_files, visible_folders
 from revisit.media import natural_order
 from revisit.media.text_files import read_json_object
 from revisit.suites.wbench.metrics.rules import FIRST_PERSON, actions_form_loop, parse_action
@@ -57,7 +57,7 @@ def read(
     if split is not None and split not in SPLITS:
         raise UsageError(f"--option split={split}: choose {' or '.join(SPLITS)}")
     cases, refused = read_cases(_find_data_folder(source, data))
-    estimated = existing_option_folder("poses", poses) if poses else None
+    estimated = require_option_folder("poses", poses) if poses else None
     yield from refused
     for name, folder in models.items():
         yield from _entries_of_model(model or name, folder, cases, split, estimated)

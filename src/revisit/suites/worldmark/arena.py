@@ -28,7 +28,7 @@ from revisit.suites.worldmark.evidence import (
     DEGREES,
     KEYS,
     METRES,
-    key_script,
+    camera_script_of_keys,
     keys_of_condition,
     keys_undo_each_other,
 )
@@ -167,7 +167,7 @@ def _job_of_case(
         fps=request.frame_rate,
         subset=f"{arena_case.view}/{arena_case.domain}", condition=arena_case.keys, prompt=arena_case.prompt,
         frames=frames, **request.size_model_and_seed,
-        image=arena_case.picture if request.first_frame else None, camera=key_script(arena_case.keys, counts,
+        image=arena_case.picture if request.first_frame else None, camera=camera_script_of_keys(arena_case.keys, counts,
         **amounts),
         actions=tuple({"key": key} for key, count in zip(arena_case.keys, counts, strict=True) for _ in range(count)),
         tolerance=TOLERANCE, annotations={"name": arena_case.name, "action": arena_case.action},

@@ -65,9 +65,9 @@ def evaluate_deliveries(
 @app.command("findings")
 def print_page_findings(json: bool = JSON) -> None:
     """What the benchmark's page says of its tables, recomputed from them."""
-    from revisit.suites.worldmark.summary import page_findings
+    from revisit.suites.worldmark.summary import published_table_statistics
 
-    values = page_findings()
+    values = published_table_statistics()
     if json:
         console.print_json(values)
     else:

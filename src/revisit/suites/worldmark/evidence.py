@@ -53,16 +53,18 @@ def keys_undo_each_other(keys: tuple[str, ...]) -> bool:
     return len(keys) > 1 and all(OPPOSITE[a] == b for a, b in pairwise(keys))
 
 
-def key_script(keys: str, frames: Sequence[int], *, metres: float = METRES, degrees: float = DEGREES) -> str:
+def camera_script_of_keys(
+    keys: str, frames_per_key: Sequence[int], *, metres: float = METRES, degrees: float = DEGREES
+) -> str:
     """The camera script of keys that are held for so many frames each.
 
     Examples
     --------
-    >>> key_script("WR", [40, 40])
+    >>> camera_script_of_keys("WR", [40, 40])
     'dolly:forward:5@40,yaw:right:90@40'
     """
     amounts = {"translation": metres, "rotation": degrees}
-    held = zip(keys, frames, strict=True)
+    held = zip(keys, frames_per_key, strict=True)
     return ",".join(f"{KEYS[key].move}:{amounts[KEYS[key].family]:g}@{count}" for key, count in held)
 
 

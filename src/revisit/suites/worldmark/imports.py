@@ -48,7 +48,7 @@ def read_geometry_error(path: Path, model: str, annotations: Mapping[str, Any]) 
         names = [name for name in ("conf", "depth_conf") if name in array_shapes_in_npz(path)]
         sure = np.asarray(load_npz(path, members=names[:1])[names[0]]) if names else np.ones(geometry.depth.shape)
         sure = sure.reshape(geometry.depth.shape)
-        errors, shared = point_errors(geometry.c2w, geometry.intrinsics, geometry.depth, sure)
+        errors, shared = point_errors_and_visible_share(geometry.c2w, geometry.intrinsics, geometry.depth, sure)
     index = geometry.frame if len(geometry.frame) else np.arange(len(errors))
     all_errors = np.concatenate([*errors, np.zeros(0)])
     medians = np.array([np.median(one) if len(one) else np.nan for one in errors])
@@ -56,8 +56,8 @@ def read_geometry_error(path: Path, model: str, annotations: Mapping[str, Any]) 
     return GeometryError(index, medians, overall, shared, geometry.maker)
 
 
-def point_errors(
-    c2w: np.ndarray, intrinsics: np.ndarray, depth: np.ndarray, sure: np.ndarray
+def point_errors_and_visible_share(
+    c2w: np.ndarray, intrinsics: np.ndarray, depth: np.ndarray, confidence: np.ndarray
 ) -> tuple[list[np.ndarray], float]:
     """Errors of the points of each frame in all others, in median depths, and the share that both frames see.
 
@@ -65,14 +65,14 @@ def point_errors(
     --------
     >>> lens = np.tile(np.array([[32.0, 0, 32], [0, 32.0, 24], [0, 0, 1]]), (2, 1, 1))
     >>> wall = np.full((2, 48, 64), 2.0)
-    >>> errors, shared = point_errors(np.tile(np.eye(4), (2, 1, 1)), lens, wall, np.ones_like(wall))
+    >>> errors, shared = point_errors_and_visible_share(np.tile(np.eye(4), (2, 1, 1)), lens, wall, np.ones_like(wall))
     >>> float(errors[0].max()), shared
     (0.0, 1.0)
     """
     count, height, width = depth.shape
     y, x = np.mgrid[:height, :width].astype(np.float64)
     w2c, scale = invert_rigid_poses(c2w), float(np.median(depth[depth > 1e-6]))
-    least = float(np.quantile(sure, LEAST_SURE))
+    least = float(np.quantile(confidence, LEAST_SURE))
     focal, centre = intrinsics[:, [0, 1], [0, 1]], intrinsics[:, :2, 2]
 
     def pixels_to_world(k: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def point_errors(
     errors: list[np.ndarray] = []
     visible, inside_all = 0, 0
     for i in range(count):
-        good = (sure[i, rows, columns] >= least) & (depth[i, rows, columns] > 0)
+        good = (confidence[i, rows, columns] >= least) & (depth[i, rows, columns] > 0)
         points = pixels_to_world(i, rows[good], columns[good])
         mine = [np.zeros(0)]
         for j in range(count):
@@ -100,7 +100,7 @@ def point_errors(
             at = place[inside].astype(np.int64)
             there = depth[j, at[:, 1], at[:, 0]]
             ratio = local[inside, 2] / np.maximum(there, 1e-6)
-            both = (ratio > SAME_DEPTH[0]) & (ratio < SAME_DEPTH[1]) & (sure[j, at[:, 1], at[:, 0]] >= least)
+            both = (ratio > SAME_DEPTH[0]) & (ratio < SAME_DEPTH[1]) & (confidence[j, at[:, 1], at[:, 0]] >= least)
             visible += int(both.sum())
             if both.sum() >= LEAST_POINTS:
                 other = pixels_to_world(j, at[both, 1], at[both, 0])

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.datasets.clips import existing_option_folder, first_file, video_files, visible_folders
+from revisit.datasets.clips import first_file, require_option_folder, video_files, visible_folders
 from revisit.media.text_files import read_json_object
 from revisit.suites.worldmark.arena import (
     DOMAINS,
@@ -71,7 +71,7 @@ def read(
             "they have; give --option arena=DIR"
         )
     questions = list(read_arena_cases(place)) if place is not None else []
-    folders = {name: existing_option_folder(name, value) for name, value in
+    folders = {name: require_option_folder(name, value) for name, value in
                (("flow", flow), ("geometry", geometry), ("ratings", ratings)) if value}  # fmt: skip
     for delivered in deliveries:
         split_key = delivered.view, delivered.domain

@@ -55,7 +55,7 @@ def summarise(results: Results) -> dict[str, Any]:
 
 def split_tables(results: Results) -> list[Table]:
     """The thirteen columns of each split; what stand-ins measured has columns of its own."""
-    columns = asked_columns(results)
+    columns = column_titles_and_metric_ids(results)
     if len(columns) < 2:
         return []
     return [
@@ -92,7 +92,7 @@ def _split_board(run: RunFacts, name: str, part: Results, upstream: bool) -> Boa
     """The columns of a split."""
     protocol = run.facts["protocol"]["metrics"]
     columns = []
-    for head, id in asked_columns(part):
+    for head, id in column_titles_and_metric_ids(part):
         tag = " ".join([protocol[id.removesuffix(STAND_IN)], name, head.partition(" by ")[2]]).rstrip()
         columns.append(BoardColumn(id, head, True, 2, tag))
 
@@ -135,7 +135,7 @@ def export_final_master_tables(run: Path, facts: Mapping[str, Any], results: Res
     return tables
 
 
-def asked_columns(results: Results) -> list[tuple[str, str]]:
+def column_titles_and_metric_ids(results: Results) -> list[tuple[str, str]]:
     """Head and metric of each column that was asked, with a column of its own behind it for what stand-ins measured."""
     makers = stand_in_makers_by_metric(results)
     columns = []
@@ -201,12 +201,12 @@ COLLECTORS = {
 }
 
 
-def page_findings() -> dict[str, float]:
+def published_table_statistics() -> dict[str, float]:
     """What the benchmark's page says of its tables, recomputed from them.
 
     Examples
     --------
-    >>> round(page_findings()["sd of Global"], 2)
+    >>> round(published_table_statistics()["sd of Global"], 2)
     13.08
     """
     tables = {board.title.rpartition(", ")[2]: board for board in published_worldmark_boards()}

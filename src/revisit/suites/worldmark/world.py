@@ -17,7 +17,7 @@ import numpy as np
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.media import encode_mp4, write_picture
 from revisit.media.files import atomic_write_path, write_text_atomically
-from revisit.suites.worldmark.evidence import ACTIONS, OPPOSITE, key_script
+from revisit.suites.worldmark.evidence import ACTIONS, OPPOSITE, camera_script_of_keys
 from revisit.worlds.film import Film
 from revisit.worlds.layout import first_camera_pose
 from revisit.worlds.layouts import common
@@ -47,11 +47,11 @@ def keys_followed_by_model(model: str, keys: str) -> str:
     return keys[0] * len(keys) if model == "never_returns" else keys
 
 
-def camera_poses_of_keys(keys: str, count: int, frames: int) -> np.ndarray:
-    """Camera-to-world poses of `count` keys of so many frames each."""
-    script = f"hold@{count * frames}"
+def camera_poses_of_keys(keys: str, key_count: int, frames_per_key: int) -> np.ndarray:
+    """Camera-to-world poses of `key_count` keys of so many frames each."""
+    script = f"hold@{key_count * frames_per_key}"
     if keys:
-        script = key_script(keys, [frames] * len(keys), metres=METRES, degrees=DEGREES)
+        script = camera_script_of_keys(keys, [frames_per_key] * len(keys), metres=METRES, degrees=DEGREES)
     return camera_path(parse_script(script), first_camera_pose())
 
 
@@ -84,7 +84,7 @@ def write_arena_inputs(arena: Path, rooms: list[World], size: tuple[int, int]) -
     for image, room in enumerate(rooms):
         studio = Studio(room, size)
         write_picture(arena / "first_view/real" / f"{image:03d}.png", studio.render_picture(first_camera_pose()))
-        write_lens_file(arena, image, [studio.K[0, 0], studio.K[1, 1], size[1] / 2, size[0] / 2])
+        write_intrinsics_file(arena, image, [studio.K[0, 0], studio.K[1, 1], size[1] / 2, size[0] / 2])
 
 
 layout(OwnFilms("worldmark", write_worldmark_layout, STEPS, "", "--suite worldmark"))
@@ -96,7 +96,7 @@ def write_worldmark_film(
     """Write the picture and the clips of one film that are not there."""
     image = int(name.partition("_")[0])
     common.write_missing_picture(folder / "arena_inputs/first_view/real" / f"{image:03d}.png", film.truth(0).rgb)
-    write_lens_file(folder / "arena_inputs", image, [film.K[0, 0], film.K[1, 1], film.K[0, 2], film.K[1, 2]])
+    write_intrinsics_file(folder / "arena_inputs", image, [film.K[0, 0], film.K[1, 1], film.K[0, 2], film.K[1, 2]])
     for model in common.each_that_applies(models, film, name, tell):
         common.video(folder / "real" / "first" / model.name / f"{name}.mp4", model.frames(film, seed), film.fps)
     return {"image": image, "prompt": film.world.prompt}
@@ -109,7 +109,7 @@ def write_worldmark_lists(folder: Path, rows: Sequence[Row]) -> None:
     write_actions_and_prompts(folder / "arena_inputs", [(ACTION,)] * len(texts), texts)
 
 
-def write_lens_file(arena: Path, image: int, lens: Sequence[float]) -> None:
+def write_intrinsics_file(arena: Path, image: int, lens: Sequence[float]) -> None:
     """Write the focal lengths and the centre of a picture."""
     place = arena / "first_view" / "real_intrinsics" / f"{image:03d}_intrinsics.npy"
     with atomic_write_path(place) as temporary, temporary.open("wb") as file:

@@ -21,11 +21,11 @@ from revisit.core.cases import CEILING
 from revisit.core.text import convert_read_errors, count_and_noun, join_names, parse_json
 from revisit.datasets.clips import (
     MANIFEST,
-    existing_option_folder,
     find_clips,
     find_target,
     read_manifest,
     read_target_boxes,
+    require_option_folder,
 )
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.media.files import file_exists
@@ -73,9 +73,9 @@ def read(
     """
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
-    pose_folder = existing_option_folder("poses", poses) if poses is not None else None
+    pose_folder = require_option_folder("poses", poses) if poses is not None else None
     boxes = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
-    references = existing_option_folder("reference", reference) if reference is not None else None
+    references = require_option_folder("reference", reference) if reference is not None else None
     series_by_model = _read_series_by_model(Path(series).expanduser()) if series is not None else {}
     listing = Path(records).expanduser() if records else source / RECORDS
     if records is not None and not listing.is_file():

@@ -25,7 +25,7 @@ FAST = 90  # percentile of the steps of a clip that is told to wait: how fast it
 RESTS = 0.1  # radians or depths from the first pose, over which a camera that should rest loses 1/e: about 5 degrees
 
 
-def motion_between_poses(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
+def motion_between_poses(c2w: np.ndarray, length_unit: float, literal: bool = False) -> np.ndarray:
     """(N-1, 6) motion from each pose to the next: translation, then rotation in radians."""
     poses = invert_rigid_poses(c2w) if literal else c2w
     rotation, at = poses[:, :3, :3], poses[:, :3, 3]
@@ -33,23 +33,25 @@ def motion_between_poses(c2w: np.ndarray, depth: float, literal: bool = False) -
     if literal:
         between = rotation[1:] @ np.swapaxes(rotation[:-1], 1, 2)
     else:
-        step = np.einsum("nji,nj->ni", rotation[:-1], step) / depth
+        step = np.einsum("nji,nj->ni", rotation[:-1], step) / length_unit
         between = np.swapaxes(rotation[:-1], 1, 2) @ rotation[1:]
     turns = [axis * np.radians(degrees) for axis, degrees in map(axis_angle_of_rotation, between)]
     return np.hstack([step, np.array(turns).reshape(-1, 3)])
 
 
-def best_phase_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tolerance: float) -> np.ndarray:
+def best_phase_switches(
+    values: np.ndarray, times: np.ndarray, switches: np.ndarray, tolerance_share: float
+) -> np.ndarray:
     """Where each further phase begins: as asked, or at the best moment within the tolerance around that."""
-    span = at[-1] - at[0]
+    span = times[-1] - times[0]
     chosen_switches = switches.copy()
     for k in range(len(switches)):
         after = chosen_switches[k - 1] if k else -np.inf
         before = switches[k + 1] if k + 1 < len(switches) else np.inf
-        near = at[(np.abs(at - switches[k]) <= tolerance * span) & (at > after) & (at < before)]
+        near = times[(np.abs(times - switches[k]) <= tolerance_share * span) & (times > after) & (times < before)]
         if len(near):
-            inside = (at >= after) & (at < before)
-            gains = [np.where(at < c, values[:, k], values[:, k + 1])[inside].sum() for c in near]
+            inside = (times >= after) & (times < before)
+            gains = [np.where(times < c, values[:, k], values[:, k + 1])[inside].sum() for c in near]
             chosen_switches[k] = near[int(np.argmax(gains))]
     return chosen_switches
 

@@ -175,8 +175,8 @@ def score_pair_errors(
     return Score(float(np.exp(-error / tau).mean()), raw=float(error.mean()), units=units, facts=facts)
 
 
-def make_spatial_metric(
-    name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], distance: str
+def register_spatial_metric(
+    name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], error_description: str
 ) -> Metric:
     """The metric of one distance between matches and what the poses demand."""
 
@@ -195,13 +195,13 @@ def make_spatial_metric(
         needs=(GeometryTrack, PairMatches), paper=f"{rules.PAPER} eq. {equation}", upstream=f"spatial_{name}",
         responds_to=("changed layout", "moved furniture", "wrong poses"),
         blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
-        doc=f"exp(-E / tau) with E the {distance}, in pixels.",
+        doc=f"exp(-E / tau) with E the {error_description}, in pixels.",
     )(score_distance)  # fmt: skip
 
 
-spatial_epipolar = make_spatial_metric(
+spatial_epipolar = register_spatial_metric(
     "epipolar", 7, epipolar_errors, "symmetric epipolar distance of matches between frames out and back"
 )
-spatial_reprojection = make_spatial_metric(
+spatial_reprojection = register_spatial_metric(
     "reprojection", 8, reprojection_errors, "distance of matches to their triangulated points, both images"
 )

@@ -142,7 +142,7 @@ def bodies_by_mobile_sam(clip: ClipInfo, annotations: CaseAnnotations) -> FrameS
     searched = frames_searched_for_faces(clip.count, clip.fps, annotations)
     looked = searched[np.linspace(0, len(searched) - 1, min(BODY_FRAMES, len(searched))).round().astype(int)]
     maker = "mobile-sam + efficientnet-lite0"
-    return (yield from observe_bodies(find_faces_by_mtcnn, describe_bodies_by_mobile_sam, maker, looked))
+    return (yield from collect_body_descriptors(find_faces_by_mtcnn, describe_bodies_by_mobile_sam, maker, looked))
 
 
 @observer(
@@ -153,12 +153,12 @@ def bodies_by_dino(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the bodies below these faces, in the same frames."""
     looked = frames_searched_for_faces(clip.count, clip.fps, annotations)
     maker = f"{DINOV2} on masks by {SAM2}"
-    return (yield from observe_bodies(find_faces_by_buffalo, describe_bodies_by_dino, maker, looked))
+    return (yield from collect_body_descriptors(find_faces_by_buffalo, describe_bodies_by_dino, maker, looked))
 
 
-def observe_bodies(find: Find, describe: Describe, maker: str, looked: np.ndarray) -> FrameStream:
-    """Observe bodies: what `describe` says of those that belong to faces, in the frames with the numbers `looked`."""
-    frame_numbers = set(looked.tolist())
+def collect_body_descriptors(find: Find, describe: Describe, maker: str, wanted_frames: np.ndarray) -> FrameStream:
+    """Descriptors of bodies: what `describe` says of those that belong to faces, in `wanted_frames`."""
+    frame_numbers = set(wanted_frames.tolist())
     rows: list[int] = []
     vectors: list[np.ndarray] = []
     before = 0
@@ -174,18 +174,18 @@ def observe_bodies(find: Find, describe: Describe, maker: str, looked: np.ndarra
     return BodyFeatures(np.array(rows, np.int64), table, maker)
 
 
-def describe_bodies_by_mobile_sam(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarray]:
+def describe_bodies_by_mobile_sam(picture: np.ndarray, face_boxes: np.ndarray) -> tuple[list[int], np.ndarray]:
     """(rows of the faces whose body was found, (N, 1304) descriptors of these bodies)."""
     from revisit.networks import mobile_sam, runtime
 
     height, width = picture.shape[:2]
-    box = body_boxes_below_faces(face, height, width)
+    box = body_boxes_of_faces(face_boxes, height, width)
     with runtime.inference():
         network = runtime.network("mobile-sam", mobile_sam.load)
         [embedding] = network.embed(runtime.channels_first_on_device([picture]))
-        answers = network.predict_masks(embedding, points=face_and_chest_points(face, box, height, width))
+        answers = network.predict_masks(embedding, points=face_and_chest_points(face_boxes, box, height, width))
         masks = answers.binary_masks_at()[:, 0]
-    bodies = body_masks_by_face(masks, face, box)
+    bodies = body_masks_by_face(masks, face_boxes, box)
     return list(bodies), describe_masked_regions(picture, list(bodies.values()))
 
 
@@ -215,55 +215,57 @@ def describe_masked_regions(picture: np.ndarray, masks: Sequence[np.ndarray]) ->
         return runtime.to_numpy(unit_vectors(whole))
 
 
-def describe_bodies_by_dino(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], list[np.ndarray]]:
+def describe_bodies_by_dino(picture: np.ndarray, face_boxes: np.ndarray) -> tuple[list[int], list[np.ndarray]]:
     """(rows of the faces whose body was found, descriptors of these bodies)."""
     from revisit.networks import runtime, sam2
 
     height, width = picture.shape[:2]
-    box = body_boxes_below_faces(face, height, width)
+    box = body_boxes_of_faces(face_boxes, height, width)
     x0, y0, x1, y1 = (box / (width, height, width, height)).T.tolist()
     with runtime.inference():
         images = runtime.channels_first_on_device([picture])
         following = sam2.Sam2Tracker(sam2.network(SAM2), images, list(zip(x0, y0, x1, y1, strict=True)))
-        bodies = body_masks_by_face(sam2.masks_at(following.first, (height, width)), face, box)
+        bodies = body_masks_by_face(sam2.masks_at(following.first, (height, width)), face_boxes, box)
         return list(bodies), [dino_cls_of_masked_object(images, mask) for mask in bodies.values()]
 
 
-def body_boxes_below_faces(face: np.ndarray, height: int, width: int) -> np.ndarray:
+def body_boxes_of_faces(face_boxes: np.ndarray, height: int, width: int) -> np.ndarray:
     """(N, 4) boxes of the bodies below faces, within the frame."""
-    middle = (face[:, 0] + face[:, 2]) / 2
-    half = WIDE * (face[:, 2] - face[:, 0]) / 2
-    bottom = face[:, 1] + HIGH * (face[:, 3] - face[:, 1])
-    box = np.stack([middle - half, face[:, 1], middle + half, bottom], axis=1)
+    middle = (face_boxes[:, 0] + face_boxes[:, 2]) / 2
+    half = WIDE * (face_boxes[:, 2] - face_boxes[:, 0]) / 2
+    bottom = face_boxes[:, 1] + HIGH * (face_boxes[:, 3] - face_boxes[:, 1])
+    box = np.stack([middle - half, face_boxes[:, 1], middle + half, bottom], axis=1)
     return np.clip(box, 0, (width, height, width, height))
 
 
 def face_and_chest_points(
-    face: np.ndarray, box: np.ndarray, height: int, width: int
+    face_boxes: np.ndarray, body_boxes: np.ndarray, height: int, width: int
 ) -> list[list[tuple[float, float]]]:
     """Two points on each person as fractions of the frame: the middle of the face, and the chest below it."""
-    x, y = (face[:, 0] + face[:, 2]) / 2, (face[:, 1] + face[:, 3]) / 2
-    chest = face[:, 1] + CHEST * (face[:, 3] - face[:, 1])
-    chest = np.minimum(chest, (face[:, 3] + box[:, 3]) / 2)  # near the lower edge of the frame there is less of it
+    x, y = (face_boxes[:, 0] + face_boxes[:, 2]) / 2, (face_boxes[:, 1] + face_boxes[:, 3]) / 2
+    chest = face_boxes[:, 1] + CHEST * (face_boxes[:, 3] - face_boxes[:, 1])
+    chest = np.minimum(
+        chest, (face_boxes[:, 3] + body_boxes[:, 3]) / 2
+    )  # near the lower edge of the frame there is less of it
     places = np.stack([x, y, x, chest], axis=1) / (width, height, width, height)
     return [[(a, b), (c, d)] for a, b, c, d in places.tolist()]
 
 
-def body_masks_by_face(masks: np.ndarray, face: np.ndarray, box: np.ndarray) -> dict[int, np.ndarray]:
+def body_masks_by_face(masks: np.ndarray, face_boxes: np.ndarray, body_boxes: np.ndarray) -> dict[int, np.ndarray]:
     """Face -> mask of its body, cut to the box of the body, for those masks that are of a body."""
     masks_by_face = {}
     for k, mask in enumerate(masks):
-        if is_body_mask(mask, face[k]):
-            x0, y0, x1, y1 = (int(v) for v in (*np.floor(box[k, :2]), *np.ceil(box[k, 2:])))
+        if is_body_mask(mask, face_boxes[k]):
+            x0, y0, x1, y1 = (int(v) for v in (*np.floor(body_boxes[k, :2]), *np.ceil(body_boxes[k, 2:])))
             masks_by_face[k] = np.zeros_like(mask)
             masks_by_face[k][y0:y1, x0:x1] = mask[y0:y1, x0:x1]
     return masks_by_face
 
 
-def is_body_mask(mask: np.ndarray, face: np.ndarray) -> bool:
+def is_body_mask(mask: np.ndarray, face_box: np.ndarray) -> bool:
     """Whether a mask is large enough and holds the middle of the face."""
     height, width = mask.shape
-    x0, y0, x1, y1 = face
+    x0, y0, x1, y1 = face_box
     quarter = (x1 - x0) / 4, (y1 - y0) / 4
     left, right = (int(np.clip(round(x), 0, width)) for x in (x0 + quarter[0], x1 - quarter[0]))
     top, bottom = (int(np.clip(round(y), 0, height)) for y in (y0 + quarter[1], y1 - quarter[1]))

@@ -217,11 +217,11 @@ def grams(
     """Distances of Gram matrices ({network}) between neighbouring sampled frames, and between frames out and back."""
     pairs = frame_pairs_to_compare(clip.count, path, annotations, samples=samples, rule=rule, convention=convention)
     maker = "vgg16" if network == "lpips_vgg" else network
-    return (yield from observe_gram_distances(pairs, partial(gram_matrices_of_pictures, network), maker))
+    return (yield from collect_gram_distances(pairs, partial(gram_matrices_of_pictures, network), maker))
 
 
-def observe_gram_distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
-    """Distances of the pairs of frames; `matrices` makes those of a few pictures of one size."""
+def collect_gram_distances(pairs: list[Compared], compute_matrices: Any, maker: str) -> Any:
+    """Distances of the pairs of frames; `compute_matrices` makes those of a few pictures of one size."""
     from revisit.networks import runtime
     from revisit.networks.gram import gram_difference_and_own_norms
 
@@ -232,7 +232,7 @@ def observe_gram_distances(pairs: list[Compared], matrices: Any, maker: str) -> 
 
     def compare_group(frames: list[Frame]) -> None:
         nonlocal count
-        layers = matrices([frame.rgb for frame in frames])
+        layers = compute_matrices([frame.rgb for frame in frames])
         count = len(layers)
         for row, frame in enumerate(frames):
             features[frame.index] = [layer[row : row + 1] for layer in layers]

@@ -22,7 +22,7 @@ DIMENSIONS = {
 }
 
 
-def upstream_pass_rates(answers: JudgeAnswers, facts: dict[str, object]) -> dict[str, float]:
+def upstream_pass_rates(answers: JudgeAnswers, facts_of_refusal: dict[str, object]) -> dict[str, float]:
     """Pass rate per dimension as the public script computes it from the judge's own list; a refusal has the facts."""
     entries = json.loads(answers.reply) if answers.reply else _entries_from_parsed_answers(answers)
     polarity = dict(zip(answers.question.tolist(), answers.positive.tolist(), strict=True))
@@ -37,7 +37,7 @@ def upstream_pass_rates(answers: JudgeAnswers, facts: dict[str, object]) -> dict
                 "refused",
                 f"the public script stops at entry {position} of the judge's list: it needs ID, Dimension and an "
                 "Answer that is text",
-                facts,
+                facts_of_refusal,
             ) from None
     return {dimension: round(sum(passed) / len(passed), 4) for dimension, passed in verdicts.items()}
 
@@ -94,7 +94,7 @@ def score_pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score |
     return Score(value, units=units if len(units) else None, facts=facts)
 
 
-def make_vqa_metric(
+def register_vqa_metric(
     dimension: str, subject: str, *responds_to: str, blind_to: tuple[str, ...] = ("frozen camera",)
 ) -> Metric:
     """The metric of one dimension."""
@@ -111,7 +111,9 @@ def make_vqa_metric(
     )(score_dimension)  # fmt: skip
 
 
-vqa_if = make_vqa_metric("if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=())
-vqa_ob = make_vqa_metric("ob", "object and background", "changed object", "changed background")
-vqa_cm = make_vqa_metric("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
-vqa_pa = make_vqa_metric("pa", "physics", "impossible motion", "wrong light")
+vqa_if = register_vqa_metric(
+    "if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=()
+)
+vqa_ob = register_vqa_metric("ob", "object and background", "changed object", "changed background")
+vqa_cm = register_vqa_metric("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
+vqa_pa = register_vqa_metric("pa", "physics", "impossible motion", "wrong light")

@@ -38,7 +38,7 @@ def rows_by_phase(
     }
 
 
-def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
+def register_fidelity_metric(measure: Measure, *also: str) -> Metric:
     """The metric of a measure over the whole clip, with the phases in the facts."""
 
     def score_fidelity(
@@ -80,5 +80,8 @@ def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
     )(score_fidelity)  # fmt: skip
 
 
-memo_psnr = make_fidelity_metric(PSNR)
-memo_ssim, memo_lpips = make_fidelity_metric(ssim_measure("gray_border"), "blur"), make_fidelity_metric(LPIPS, "blur")
+memo_psnr = register_fidelity_metric(PSNR)
+memo_ssim, memo_lpips = (
+    register_fidelity_metric(ssim_measure("gray_border"), "blur"),
+    register_fidelity_metric(LPIPS, "blur"),
+)

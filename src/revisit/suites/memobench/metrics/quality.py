@@ -89,7 +89,7 @@ def visual_quality(
     return Score(rules.round_if_upstream_rule(float(np.mean(parts)), 2, rule), facts=facts)
 
 
-def make_rating_metric(
+def register_rating_metric(
     name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any
 ) -> Metric:
     """The metric of one rating of single frames."""
@@ -108,12 +108,12 @@ def make_rating_metric(
     )(score_mean_rating)  # fmt: skip
 
 
-aesthetic = make_rating_metric(
+aesthetic = register_rating_metric(
     "aesthetic", AestheticScores, AESTHETIC_RANGE, "Mean aesthetic score of the frames, about 0 to 10.",
     title="Aesthetic score", unit="points", range=(0, 10), upstream="AestheticScore", responds_to=("ugly frames",),
     published_by=(BEAUTY,),
 )  # fmt: skip
-image_quality = make_rating_metric(
+image_quality = register_rating_metric(
     "image_quality", ImageQuality, dict.fromkeys(rules.RULES, (0, 1)), "Mean technical quality of the frames, 0 to 1.",
     title="Image quality", unit="score", range=(0, 1), upstream="ImageQuality", responds_to=("blur", "noise"),
     published_by=(QUALITY,),

@@ -25,9 +25,9 @@ SHORTEST_RETURN = 2  # frames after the first returned one, below which upstream
 UPSTREAM_STEP = 4
 
 
-def drop_pairs_ending_on_hidden_frame(warps: WarpErrors, hidden: int) -> WarpErrors:
+def drop_pairs_ending_on_hidden_frame(warps: WarpErrors, first_hidden_frame: int) -> WarpErrors:
     """The evidence without pairs that end on the first hidden frame, which only upstream counts as visible."""
-    keep = (warps.phase != PHASES[rules.VISIBLE]) | (warps.other < hidden)
+    keep = (warps.phase != PHASES[rules.VISIBLE]) | (warps.other < first_hidden_frame)
     columns = {f.name: value[keep] for f in fields(warps) if isinstance(value := getattr(warps, f.name), np.ndarray)}
     return replace(warps, closed=False, **columns)
 

@@ -62,7 +62,7 @@ def detections_by_sam3(
         return [(one.score, one.coverage) for one in answers]
 
     words = detector_prompt_in_style(annotations, target, rule, style)
-    return (yield from _observe_detections(words, ask_sam3, threshold, SAM3))
+    return (yield from _collect_detections(words, ask_sam3, threshold, SAM3))
 
 
 @observer(
@@ -98,7 +98,7 @@ def detections_by_grounding_dino(
         return rows
 
     words = detector_prompt_in_style(annotations, target, rule, style)
-    return (yield from _observe_detections(words, ask_grounding_dino, threshold, f"{masks.DINO} + {masks.SAM2}"))
+    return (yield from _collect_detections(words, ask_grounding_dino, threshold, f"{masks.DINO} + {masks.SAM2}"))
 
 
 @observer(
@@ -137,16 +137,16 @@ def detector_prompt_in_style(
     return STYLES[style].format(words) if words else ""
 
 
-def _observe_detections(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker: str) -> Any:
+def _collect_detections(prompt: str, ask: Callable[[Any, str], Rows], threshold: float, maker: str) -> Any:
     from revisit.networks import runtime
 
     index: list[int] = []
     rows: Rows = []
 
     def detect_in_group(frames: list[Frame]) -> None:
-        if words:
+        if prompt:
             with runtime.inference():
-                rows.extend(ask(runtime.channels_first_on_device([frame.rgb for frame in frames]), words))
+                rows.extend(ask(runtime.channels_first_on_device([frame.rgb for frame in frames]), prompt))
             index.extend(frame.index for frame in frames)
 
     yield from feed_frames_in_groups(GROUP, detect_in_group)
@@ -156,7 +156,7 @@ def _observe_detections(words: str, ask: Callable[[Any, str], Rows], threshold: 
         frame=np.repeat(np.array(index, dtype=np.int64), counts),
         coverage=np.concatenate([share for _, share in rows] or [np.zeros(0)]).astype(np.float64),
         score=np.concatenate([score for score, _ in rows] or [np.zeros(0)]).astype(np.float64),
-        prompt=words,
+        prompt=prompt,
         threshold=threshold,
         maker=maker,
     )

@@ -30,18 +30,18 @@ def choose_background_vectors(
     return BackgroundLooks(looks.index, looks.whole, maker)
 
 
-def similarity_to_previous_and_first(
-    index: np.ndarray, vector: np.ndarray, facts: dict[str, object]
+def score_similarity_to_previous_and_first(
+    frame_numbers: np.ndarray, vectors: np.ndarray, facts: dict[str, object]
 ) -> Score | Unscored:
     """Mean over frames of the mean of the cosines with the frame before and with the first, none below 0."""
-    if len(index) < 2:
+    if len(frame_numbers) < 2:
         return Unscored("too_short", "one frame has none to be compared with")
-    length = np.linalg.norm(vector, axis=1, keepdims=True)
-    unit = vector / np.maximum(length, 1e-9)
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.maximum(length, 1e-9)
     before = np.maximum((unit[1:] * unit[:-1]).sum(axis=1), 0)
     first = np.maximum(unit[1:] @ unit[0], 0)
     value = np.minimum((before + first) / 2, 1)
-    return Score(float(value.mean()), units=Series(frame=index[1:], value=value), facts=facts)
+    return Score(float(value.mean()), units=Series(frame=frame_numbers[1:], value=value), facts=facts)
 
 
 @metric(
@@ -51,7 +51,7 @@ def similarity_to_previous_and_first(
 )  # fmt: skip
 def background_consistency(looks: BackgroundLooks) -> Score | Unscored:
     """Likeness of whole frames to the one before and to the first; a picture that rests scores best."""
-    return similarity_to_previous_and_first(looks.index, looks.vector, {"described_by": looks.maker})
+    return score_similarity_to_previous_and_first(looks.index, looks.vector, {"described_by": looks.maker})
 
 
 @metric(
@@ -109,7 +109,7 @@ def subject_consistency(features: ObjectFeatures) -> Score | Unscored:
     if len(features.frame) < 2:
         return Unscored("not_seen", f"the subject is seen in {len(features.frame)} frames, and two are compared")
     facts = {"described_by": features.maker, "seen_in": len(features.frame), "looked_at": len(features.index)}
-    return similarity_to_previous_and_first(features.frame, features.vector, facts)
+    return score_similarity_to_previous_and_first(features.frame, features.vector, facts)
 
 
 @metric(

@@ -31,7 +31,7 @@ def choose_first_view_distance(
     return FirstViewDistance(looks.index, np.maximum(distance, 0), maker)
 
 
-def _find_return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[str, object]]:
+def _return_progress_and_facts(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[str, object]]:
     """Where the camera is back, as a share of the clip, and how near it is to where it began."""
     turns = find_requested_turns(case, track, upstream)
     angle = angle_between_rotations(track.c2w[0, :3, :3], track.c2w[:, :3, :3])
@@ -52,13 +52,13 @@ def _find_return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, d
     return best / max(len(track.frame) - 1, 1), facts
 
 
-def _return_similarity(
+def _return_and_least_similarity(
     case: Case, track: PoseTrack, distance: FirstViewDistance, rule: str
 ) -> tuple[float, float, dict[str, object]]:
     """Likeness of the returned view to the first, the least of ten frames, and what the record says."""
     if not case.annotations.get("loop"):
         raise NoScore("does_not_apply", "the actions of the case do not undo each other")
-    share, facts = _find_return(case, track, is_upstream_rule(rule))
+    share, facts = _return_progress_and_facts(case, track, is_upstream_rule(rule))
     if len(distance.index) < 2:
         raise NoScore("too_short", "a loop needs two frames")
     likeness = 1 / (1 + distance.distance)
@@ -78,7 +78,7 @@ def spatial_consistency(
     case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """1 / (1 + distance) of the returned view to the first one, in cases that undo their actions."""
-    likeness, _, facts = _return_similarity(case, track, distance, rule)
+    likeness, _, facts = _return_and_least_similarity(case, track, distance, rule)
     return Score(likeness, facts=facts)
 
 
@@ -91,6 +91,6 @@ def gated_spatial_consistency(
     case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """The same, times how far the view changed on the way, in parts of a loss of likeness of 0.15."""
-    likeness, least, facts = _return_similarity(case, track, distance, rule)
+    likeness, least, facts = _return_and_least_similarity(case, track, distance, rule)
     gate = min(1.0, (1 - least) / GATED)
     return Score(likeness * gate, facts={**facts, "gate": gate})

@@ -60,9 +60,9 @@ class NavigationScore:
 
 
 def _navigation_scores(
-    case: Case, track: PoseTrack, rule: str, *, in_pairs: bool = True
+    case: Case, track: PoseTrack, rule: str, *, require_pairs: bool = True
 ) -> tuple[NavigationScore, dict[str, object]]:
-    """The scores of a clip and what the record says of it; `in_pairs` asks for turns that are alike or mirrored."""
+    """The scores of a clip and what the record says of it; `require_pairs` asks for turns alike or mirrored."""
     upstream = is_upstream_rule(rule)
     turns = find_requested_turns(case, track, upstream)
     first_person = (case.annotations.get("perspective") or FIRST_PERSON) == FIRST_PERSON
@@ -70,7 +70,7 @@ def _navigation_scores(
     navigation = score(track.c2w, turns.bounds, turns.actions, first_person)
     by = "turns.json" if turns.from_file else "equal parts"
     facts: dict[str, object] = {**navigation.facts, "poses_from": track.source, "turns_by": by}
-    if in_pairs and not comparable_turn_pairs(turns.actions):
+    if require_pairs and not comparable_turn_pairs(turns.actions):
         raise NoScore("does_not_apply", NO_PAIR, facts)
     return navigation, facts
 
@@ -93,7 +93,7 @@ def navigation_trajectory(case: Case, track: PoseTrack, *, rule: str = "correcte
 )  # fmt: skip
 def navigation_accuracy(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """How much of the camera's motion is what each turn asked for."""
-    score, facts = _navigation_scores(case, track, rule, in_pairs=False)
+    score, facts = _navigation_scores(case, track, rule, require_pairs=False)
     return Score(score.accuracy, facts=facts)
 
 
@@ -118,13 +118,13 @@ def published_path_score(
     predicted = np.concatenate([resample_by_distance(c2w[start:end]) for start, end in bounds])
     target = np.concatenate([resample_by_distance(part) for part in truth])
     whole = c2w[bounds[0][0] : bounds[-1][1]]
-    way, angle = path_length(whole), total_turn(whole)
+    way, angle = path_length(whole), total_turn_degrees(whole)
     error_way = float(np.linalg.norm(predicted[:, :3, 3] - target[:, :3, 3], axis=1).mean())
     error_angle = float(angle_between_rotations(predicted[:, :3, :3], target[:, :3, :3]).mean())
     share_way = min(error_way / max(way, LEAST_WAY), 1.0)
     share_angle = min(error_angle / max(angle, LEAST_TURN), 1.0)
     pairs = [
-        turn_pair_error(c2w[slice(*bounds[j])], c2w[slice(*bounds[k])], actions[j].mirror_signs(actions[k]))
+        turn_pair_errors(c2w[slice(*bounds[j])], c2w[slice(*bounds[k])], actions[j].mirror_signs(actions[k]))
         for j, k in comparable_turn_pairs(actions)
     ]
     facts = {
@@ -144,12 +144,12 @@ def path_length(c2w: np.ndarray) -> float:
     return float(np.linalg.norm(np.diff(c2w[:, :3, 3], axis=0), axis=1).sum())
 
 
-def total_turn(c2w: np.ndarray) -> float:
+def total_turn_degrees(c2w: np.ndarray) -> float:
     """Sum of the angles from each pose to the next, degrees."""
-    return float(_angles_between_poses(c2w[:-1], c2w[1:]).sum())
+    return float(_degrees_between_poses(c2w[:-1], c2w[1:]).sum())
 
 
-def _angles_between_poses(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _degrees_between_poses(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Angles between poses, by the arc cosine: of tiny angles it makes 0 or a millionth of a degree, as upstream."""
     trace = np.trace(np.swapaxes(first[:, :3, :3], 1, 2) @ second[:, :3, :3], axis1=1, axis2=2)
     return np.degrees(np.arccos(np.clip((trace - 1) / 2, -1, 1)))
@@ -208,7 +208,7 @@ def _straight_true_turn(turn: np.ndarray, action: CameraAction, heading: np.ndar
 def _rotating_true_turn(turn: np.ndarray, action: CameraAction, first_person: bool) -> np.ndarray:
     """A turn of the prediction's angle from its first orientation: in place, along an arc, or around a subject."""
     assert action.turn_axis is not None
-    angle = total_turn(turn)
+    angle = total_turn_degrees(turn)
     chord = float(np.linalg.norm(turn[-1, :3, 3] - turn[0, :3, 3]))
     sine = np.sin(np.radians(angle) / 2)
     has_radius = angle >= RADIUS_TURN and sine >= 1e-6
@@ -254,16 +254,16 @@ def comparable_turn_pairs(actions: Sequence[CameraAction]) -> list[tuple[int, in
     return [(j, k) for j, k in pairs if actions[j].motion_group == actions[k].motion_group]
 
 
-def turn_pair_error(first: np.ndarray, second: np.ndarray, signs: np.ndarray) -> tuple[float, float]:
+def turn_pair_errors(first: np.ndarray, second: np.ndarray, mirror_signs: np.ndarray) -> tuple[float, float]:
     """How far two turns differ, each from its own first pose, the second reflected; shares of what they moved."""
     count = min(len(first), len(second))
     one, other = (np.linalg.inv(part[0]) @ part for part in (first, second))
     one, other = (part[np.linspace(0, len(part) - 1, count).astype(int)] for part in (one, other))
-    mirror = np.diag([*signs, 1.0])
+    mirror = np.diag([*mirror_signs, 1.0])
     other = mirror @ other @ mirror
-    way, angle = ((of(one) + of(other)) / 2 for of in (path_length, total_turn))
+    way, angle = ((of(one) + of(other)) / 2 for of in (path_length, total_turn_degrees))
     error_way = float(np.linalg.norm(one[:, :3, 3] - other[:, :3, 3], axis=1).mean())
-    error_angle = float(_angles_between_poses(one, other).mean())
+    error_angle = float(_degrees_between_poses(one, other).mean())
     return min(error_way / max(way, LEAST_WAY), 1.0), min(error_angle / max(angle, LEAST_TURN), 1.0)
 
 
@@ -313,7 +313,7 @@ def requested_path_score(
         fits = [_fit_amounts_for_tilt(motions, first_person, best.tilt + tilt) for tilt in tilts]
         best = max([best, *fits], key=lambda fit: round(sum(fit.scores), 9))
     pairs = [
-        turn_pair_error(motions[j].poses, motions[k].poses, actions[j].mirror_signs(actions[k]))
+        turn_pair_errors(motions[j].poses, motions[k].poses, actions[j].mirror_signs(actions[k]))
         for j, k in comparable_turn_pairs(actions)
         if best.scores[j] > 0 and best.scores[k] > 0
     ]

@@ -69,7 +69,7 @@ def round_if_upstream(value: float, rule: str, digits: int = 3) -> float:
     return round(value, digits) if rule == "upstream" else value
 
 
-def control_scores(aspect: str, signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeyScore]:
+def control_scores(aspect: str, signal: Signal, step_shares: Mapping[int, float], rule: str) -> list[KeyScore]:
     """The scores of all keys in one aspect, from -1 or 0 to 1; None where too few samples are steady.
 
     Examples
@@ -87,18 +87,18 @@ def control_scores(aspect: str, signal: Signal, steps: Mapping[int, float], rule
         elif steady.sum() < LEAST_SAMPLES:
             parts = None, {}, f"only {steady.sum()} samples are steady; {LEAST_SAMPLES} are needed"
         else:
-            parts = FORMULAS[aspect](signal, key, steady, steps.get(number, np.nan), rule)
+            parts = FORMULAS[aspect](signal, key, steady, step_shares.get(number, np.nan), rule)
         scores.append(KeyScore(number, signal.names[number], key.family, *parts))
     return scores[1:] if aspect == "latency" else scores  # nobody switches to the first key
 
 
-def _direction_of_key(signal: Signal, key: Key, steady: np.ndarray, share: float, rule: str) -> KeyParts:
+def _direction_of_key(signal: Signal, key: Key, steady: np.ndarray, step_share: float, rule: str) -> KeyParts:
     """-1 to 1: how much of a key's flow goes as asked, and is of the kind that was asked for."""
     flow = signal.signed_flow_of_key(key)[steady]
     agreement = round_if_upstream(float(flow.mean() / (np.abs(flow).mean() + 1e-9)), rule)
     weight, note = 1.0, ""
     if key.axis != "forward":
-        weight = round_if_upstream(share if key.axis == "sideways" else 1.0 - share, rule)
+        weight = round_if_upstream(step_share if key.axis == "sideways" else 1.0 - step_share, rule)
     if not is_upstream_rule(rule) and _is_at_rest(signal, steady):
         agreement, note = 0.0, RESTS
         weight = 1.0 if np.isnan(weight) else weight
@@ -107,19 +107,19 @@ def _direction_of_key(signal: Signal, key: Key, steady: np.ndarray, share: float
     return round_if_upstream(agreement * weight, rule), {"direction": agreement, "weight": weight}, note
 
 
-def _purity_of_key(signal: Signal, key: Key, steady: np.ndarray, share: float, rule: str) -> KeyParts:
+def _purity_of_key(signal: Signal, key: Key, steady: np.ndarray, step_share: float, rule: str) -> KeyParts:
     """0 to 1: flow along a key's axis over that along all three."""
     across, ahead = (float(np.abs(values[steady]).mean()) for values in (signal.horizontal, signal.radial))
-    share = 0.5 if key.axis == "forward" else share
+    step_share = 0.5 if key.axis == "forward" else step_share
     rests = not is_upstream_rule(rule) and _is_at_rest(signal, steady)
-    if rests or np.isnan(share):
+    if rests or np.isnan(step_share):
         return None, {"forward": ahead}, RESTS if rests else NO_DEPTH
-    sideways, turn = round_if_upstream(share, rule) * across, round_if_upstream(1.0 - share, rule) * across
+    sideways, turn = round_if_upstream(step_share, rule) * across, round_if_upstream(1.0 - step_share, rule) * across
     parts = {"sideways": sideways, "forward": ahead, "turn": turn}
     return round_if_upstream(parts[key.axis] / (sideways + turn + ahead + 1e-9), rule), parts, ""
 
 
-def _stability_of_key(signal: Signal, key: Key, steady: np.ndarray, share: float, rule: str) -> KeyParts:
+def _stability_of_key(signal: Signal, key: Key, steady: np.ndarray, step_share: float, rule: str) -> KeyParts:
     """0 to 1: is the usual speed kept, without stalls, to the end?"""
     speed = signal.signed_flow_of_key(key)[steady]
     usual = float(np.percentile(speed, USUAL))

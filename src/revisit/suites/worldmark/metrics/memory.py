@@ -76,8 +76,10 @@ def cosine_distances(vectors: FrameVectors, earlier: np.ndarray, later: np.ndarr
     return np.asarray(1 - (a * b).sum(axis=1))
 
 
-def register_local_memory_metric(kind: type, end: str, by: str, published: tuple[PublishedMaker, ...]) -> Metric:
-    """Local memory by the vectors of one kind; its id has an `end`, and its title says `by` whom."""
+def register_local_memory_metric(
+    kind: type, id_suffix: str, title_suffix: str, published: tuple[PublishedMaker, ...]
+) -> Metric:
+    """Local memory by the vectors of one kind; `id_suffix` ends its id and `title_suffix` its title."""
 
     def score_local_memory(
         case: Case,
@@ -118,7 +120,8 @@ def register_local_memory_metric(kind: type, end: str, by: str, published: tuple
         return Score(0.0 if len(cuts) else 100 * (1 - (share or 0.0)), units=units, facts=facts)
 
     return metric(
-        id=f"worldmark_local{end}", version=1, title=f"Local memory{by}", upstream="Local" if published else "",
+        id=f"worldmark_local{id_suffix}", version=1, title=f"Local memory{title_suffix}",
+        upstream="Local" if published else "",
         needs=(Case, FrameFacts, KeyFlow, kind, ShotChanges), **CARD, published_by=published,
         responds_to=("scene change", "cut", "mutation"),
         blind_to=("frozen camera", "what is forgotten out of view"), rewards_unchanged=True,
@@ -135,7 +138,7 @@ class Returns:
     partial: bool = False
 
 
-def flow_per_degree(width: int, focal: float | None, rule: str) -> float:
+def flow_per_degree(width: int, focal_in_widths: float | None, rule: str) -> float:
     """The way, in the unit in which it is added up, of a turn by one degree.
 
     Upstream takes the clip's own width over 70 degrees. Here it is the mean over the picture of what a turn moves,
@@ -144,11 +147,11 @@ def flow_per_degree(width: int, focal: float | None, rule: str) -> float:
     if is_upstream_rule(rule):
         return width / FIELD_OF_VIEW
     across = float(FLOW_SIZE[0])
-    length = across * (focal or 0.5 / np.tan(np.radians(FIELD_OF_VIEW / 2)))
+    length = across * (focal_in_widths or 0.5 / np.tan(np.radians(FIELD_OF_VIEW / 2)))
     return float(np.radians(1) * length * (1 + across**2 / (12 * length**2)))
 
 
-def find_return_pairs(signal: Signal, degree: float, rule: str) -> Returns:
+def find_return_pairs(signal: Signal, flow_of_degree: float, rule: str) -> Returns:
     """Pairs of samples of all turning points of a clip that pass the gates."""
     upstream, turns = is_upstream_rule(rule), signal.keys[0].family == "rotation"
     way = np.abs(signal.horizontal) if turns else signal.speed
@@ -159,13 +162,13 @@ def find_return_pairs(signal: Signal, degree: float, rule: str) -> Returns:
     problems, partial = [], False
     for number in range(1, count):
         start, turn, end = borders[number - 1 : number + 2]
-        problem, answer = _check_turning_point(signal, number, (start, turn, end), upstream)
-        if not problem and turns and way[start:turn].sum() < TURNED * degree:
+        problem, answer = _turning_point_problem_and_sample(signal, number, (start, turn, end), upstream)
+        if not problem and turns and way[start:turn].sum() < TURNED * flow_of_degree:
             problem = f"the camera turns by less than {TURNED:g} degrees"
         if problem:
             problems.append(problem)
             continue
-        least, within = (TURN_FROM * degree, TURN_WITHIN * degree) if turns else (0.0, STEP_WITHIN)
+        least, within = (TURN_FROM * flow_of_degree, TURN_WITHIN * flow_of_degree) if turns else (0.0, STEP_WITHIN)
         some = pair_samples_around_turn(way, (start, turn, end), answer, least, within)
         partial |= bool(way[turn:end].sum() < PARTIAL * way[start:turn].sum())
         if not some:
@@ -174,7 +177,9 @@ def find_return_pairs(signal: Signal, degree: float, rule: str) -> Returns:
     return Returns(tuple(pairs), tuple(dict.fromkeys(problems)), partial)
 
 
-def _check_turning_point(signal: Signal, number: int, borders: tuple[int, int, int], upstream: bool) -> tuple[str, int]:
+def _turning_point_problem_and_sample(
+    signal: Signal, number: int, borders: tuple[int, int, int], upstream: bool
+) -> tuple[str, int]:
     """Why a turning point does not count, or "", and the sample at which the camera turns."""
     start, turn, end = borders
     out, back = (signal.signed_flow_of_key(key) for key in signal.keys[number - 1 : number + 1])
@@ -226,8 +231,10 @@ def pair_samples_around_turn(
     return [(a, b, float(abs(back[b - turn] - out[a - start]))) for a, b in rows]
 
 
-def register_revisit_memory_metric(kind: type, end: str, by: str, published: tuple[PublishedMaker, ...]) -> Metric:
-    """Revisit memory by the vectors of one kind; its id has an `end`, and its title says `by` whom."""
+def register_revisit_memory_metric(
+    kind: type, id_suffix: str, title_suffix: str, published: tuple[PublishedMaker, ...]
+) -> Metric:
+    """Revisit memory by the vectors of one kind; `id_suffix` ends its id and `title_suffix` its title."""
 
     def score_revisit_memory(
         case: Case, frames: FrameFacts, flow: KeyFlow, vectors: Any, *, rule: str = "corrected", scale: float = 1.0
@@ -258,7 +265,8 @@ def register_revisit_memory_metric(kind: type, end: str, by: str, published: tup
         return Score(round(score, 3) if is_upstream_rule(rule) else score, units=units, facts=facts)
 
     return metric(
-        id=f"worldmark_revisit{end}", version=1, title=f"Revisit memory{by}", upstream="Rev" if published else "",
+        id=f"worldmark_revisit{id_suffix}", version=1, title=f"Revisit memory{title_suffix}",
+        upstream="Rev" if published else "",
         needs=(Case, FrameFacts, KeyFlow, kind), **CARD, published_by=published,
         responds_to=("forgotten content", "another place after the return"), rewards_unchanged=True,
         blind_to=("cuts", "what was never left"), doc="100 / (1 + mean distance of frames that see one place again).",

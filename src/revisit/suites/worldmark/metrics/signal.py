@@ -95,6 +95,6 @@ def _nearest_frame_numbers(frames: FrameFacts, time: np.ndarray) -> np.ndarray:
     return np.asarray(frames.index[after - earlier])
 
 
-def moving_average(values: np.ndarray, samples: int) -> np.ndarray:
+def moving_average(values: np.ndarray, window: int) -> np.ndarray:
     """Mean over so many samples around each, zeros beyond the ends."""
-    return np.convolve(values, np.ones(samples) / samples, mode="same")
+    return np.convolve(values, np.ones(window) / window, mode="same")
