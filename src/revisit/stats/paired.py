@@ -99,7 +99,7 @@ class PairedTest:
 
 
 def paired_test(
-    before: Sequence[float], after: Sequence[float], clusters: Sequence[Hashable], score_range: float | None = None
+    before: Sequence[float], after: Sequence[float], clusters: Sequence[Hashable], range: float | None = None
 ) -> PairedTest | None:
     """Test whether the mean of after - before is 0, over clusters.
 
@@ -109,7 +109,7 @@ def paired_test(
         Scores of the same clips.
     clusters
         The scene of each clip.
-    score_range
+    range
         How far apart two scores can be, where every score is one end of its scale or the other.
 
     Returns
@@ -128,7 +128,7 @@ def paired_test(
         return None
     change = [b - a for a, b in zip(before, after, strict=True)]
     p, method = mean_change_test(change, clusters, scores=[*before, *after])
-    return PairedTest(tuple(change), tuple(clusters), p, method, score_range)
+    return PairedTest(tuple(change), tuple(clusters), p, method, range)
 
 
 def mean_change_test(

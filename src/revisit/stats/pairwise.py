@@ -103,7 +103,7 @@ def rank_models(
     scores: Mapping[str, Mapping[Hashable, float]],
     scenes: Mapping[Hashable, Hashable],
     higher_is_better: bool = True,
-    score_range: float | None = None,
+    range: float | None = None,
 ) -> Ranking:
     """Rank models, and test each pair on the clips that both have.
 
@@ -115,7 +115,7 @@ def rank_models(
         Clip -> its scene; scenes are independent of each other, clips of one scene are not.
     higher_is_better
         Which way is better.
-    score_range
+    range
         How far apart two scores can be, where every score is one end of its scale or the other.
 
     Returns
@@ -131,9 +131,7 @@ def rank_models(
     scored = {model: mine for model, mine in scores.items() if mine}
     clips = list(dict.fromkeys(clip for mine in scored.values() for clip in mine))
     values = tuple(tuple(mine.get(clip) for clip in clips) for mine in scored.values())
-    return _rank_models_cached(
-        tuple(scored), values, tuple(scenes[clip] for clip in clips), higher_is_better, score_range
-    )
+    return _rank_models_cached(tuple(scored), values, tuple(scenes[clip] for clip in clips), higher_is_better, range)
 
 
 @lru_cache(maxsize=256)  # verdict, tables and boards ask the same
@@ -142,7 +140,7 @@ def _rank_models_cached(
     scores: tuple[tuple[float | None, ...], ...],
     clusters: tuple[Hashable, ...],
     higher_is_better: bool,
-    score_range: float | None,
+    range: float | None,
 ) -> Ranking:
     sign = 1 if higher_is_better else -1
     own = {model: [score for score in mine if score is not None] for model, mine in zip(models, scores, strict=True)}
@@ -151,7 +149,7 @@ def _rank_models_cached(
     adjusted = means if np.isfinite(values).all() else dict(zip(models, clip_adjusted_means(values), strict=True))
     order = sorted(adjusted, key=lambda model: (-sign * adjusted[model], model))
     row = {model: values[place] for place, model in enumerate(models)}
-    pairs = _with_family_wise_p(_compare_all_pairs(order, row, clusters, sign, score_range), order, row, clusters)
+    pairs = _with_family_wise_p(_compare_all_pairs(order, row, clusters, sign, range), order, row, clusters)
     wins = Counter(pair.ahead for pair in pairs if pair.is_significant_alone)
     best = next((model for model in order if wins[model] == len(order) - 1 > 0), None)
     decided = [
@@ -165,11 +163,7 @@ def _rank_models_cached(
 
 
 def _compare_all_pairs(
-    order: Sequence[str],
-    scores: Mapping[str, np.ndarray],
-    clusters: Sequence[Hashable],
-    sign: int,
-    score_range: float | None,
+    order: Sequence[str], scores: Mapping[str, np.ndarray], clusters: Sequence[Hashable], sign: int, range: float | None
 ) -> list[ModelPair]:
     """Each two models on their common clips, the one with the better mean ahead; without those that have none."""
     pairs = []
@@ -180,7 +174,7 @@ def _compare_all_pairs(
         is_other_better = sign * (math.fsum(scores[one][both]) - math.fsum(scores[other][both])) < 0
         ahead, behind = (other, one) if is_other_better else (one, other)
         mine, others = scores[ahead][both], scores[behind][both]
-        test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], score_range)
+        test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], range)
         assert test is not None
         change = sign * (mine - others)
         pairs.append(ModelPair(ahead, behind, int((change > 0).sum()), int((change < 0).sum()), test))
