@@ -105,7 +105,7 @@ def plan_many(cases: int, metrics: int) -> None:
     plan = planning.make_plan(suite, Path(), load_observer_set("lite"), metrics=ids)
     planned = time.process_time() - started
     with tempfile.TemporaryDirectory() as folder:
-        resume_run(Path(folder), plan, fresh=False, request=None, adds=None)
+        resume_run(Path(folder), plan, fresh=False, request=None, dataset_case_ids=None)
     whole = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform != "darwin" else 1 << 30)
     counts = {"cases": len(plan.cases), "askers": len(plan.checks)}

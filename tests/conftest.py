@@ -107,9 +107,9 @@ def _clips_are_observed_in_this_process() -> Iterator[None]:
     """Processes take a second or two to start: tests that need them, or another number of them, say so (`workers`)."""
     from revisit.engine import run
 
-    usual = run.observing_workers
+    usual = run.observing_worker_count
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "observing_workers", lambda requested, *others: usual(requested or 0, *others))
+        patch.setattr(run, "observing_worker_count", lambda requested, *others: usual(requested or 0, *others))
         yield
 
 

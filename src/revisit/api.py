@@ -553,7 +553,7 @@ def generate(
     how = generation.generation_settings_for(
         who, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, price=price
     )
-    (condition,) = generation.batch_requests(
+    (condition,) = generation.batch_request_per_size(
         name, [f"{size[0]}x{size[1]}"] if size else [], first_frame, to=to, frames=frames, fps=fps, seed=seed,
         only=tuple(only), limit=limit, options=dict(options or {}),
     )  # fmt: skip

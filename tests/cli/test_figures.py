@@ -108,7 +108,7 @@ def test_the_second_is_best_of_the_others_by_the_same_rule() -> None:
     assert mark_best_and_second(cells, True) == {"a": "best", "b": "second"} and mark_best_and_second(cells, None) == {}
     assert mark_best_and_second({**cells, "c": cell_around(0.69, 3, 0.05)}, True) == {"a": "best"}
     tied = {"a": Cell(0, 0, 2.0), "b": Cell(0, 0, 2.0), "c": Cell(0, 0, 1.0)}
-    assert mark_best_and_second(tied, True, as_printed=True) == {"a": "best", "b": "best", "c": "second"}
+    assert mark_best_and_second(tied, True, by_order_alone=True) == {"a": "best", "b": "best", "c": "second"}
 
 
 def test_hostile_names_are_text_in_every_table() -> None:

@@ -22,11 +22,11 @@ import revisit as package
 from revisit.control.generation import (
     GeneratorChoice,
     batch_cost,
-    batch_requests,
+    batch_request_per_size,
     generate_batch,
     generation_settings_for,
     load_batch,
-    write_model_facts,
+    update_model_facts_file,
 )
 from revisit.control.generator_backends import ProcessBackend
 from revisit.control.generators import find_generator
@@ -54,7 +54,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def batch(worlds: dict[str, Path], suite: str, out: Path | None = None, **facts: Any) -> JobBatch:
-    (wanted,) = batch_requests("mine", ["112x64"], True, **facts)
+    (wanted,) = batch_request_per_size("mine", ["112x64"], True, **facts)
     return load_batch(suite.partition("-")[0], worlds[suite], out, wanted)
 
 
@@ -170,7 +170,7 @@ def test_two_ids_never_share_a_file() -> None:
 
 
 def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_path: Path) -> None:
-    (wanted,) = batch_requests("wan", [], True, to=find_generator("lingbot-world"), frames=17, limit=1)
+    (wanted,) = batch_request_per_size("wan", [], True, to=find_generator("lingbot-world"), frames=17, limit=1)
     made = load_batch("memobench", worlds["memobench"], tmp_path, wanted)
     seen: list[dict[str, Any]] = []
 
@@ -472,7 +472,7 @@ def test_killing_and_repeating_changes_nothing(suite: str, tmp_path: Path) -> No
         data = DATASETS[suite](place / "data")
         made = data if name == "mbench" else place / "clips"
         make = ["generate", name, "--data", str(data), "--baseline", "pan", "--size", "112x64", "--frames", "17"]
-        (wanted,) = batch_requests("pan", ["112x64"], True, frames=17, limit=6)
+        (wanted,) = batch_request_per_size("pan", ["112x64"], True, frames=17, limit=6)
         score = ["eval", *load_batch(name, data, None if name == "mbench" else made, wanted).evaluate]
         out = [] if name == "mbench" else ["--out", str(made)]
         return [*make, "--limit", "6", *out], [*score, "--workers", "1", "--quiet", "--out", str(place / "run")]
@@ -569,7 +569,7 @@ def test_a_damaged_card_of_models_is_named_in_one_sentence(text: bytes, tmp_path
     path = tmp_path / "models.yaml"
     path.write_bytes(text)
     with pytest.raises(UsageError) as refused:
-        write_model_facts(tmp_path, "pan", {"category": "floor"})
+        update_model_facts_file(tmp_path, "pan", {"category": "floor"})
     sentence = str(refused.value)
     assert sentence.startswith(f"{path}: ") and "\n" not in sentence and "object" not in sentence
     assert path.read_bytes() == text

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.control.generation import generate_records, read_generation_records, write_clip_manifest
+from revisit.control.generation import generate_clips_of_records, read_generation_records, write_clip_manifest
 from revisit.control.generator_backends import command_arguments
 from revisit.control.generators import Generator, find_generator
 from revisit.control.jobs import BatchRequest
@@ -56,7 +56,7 @@ def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str
         records(folder, ["fine", "crash", "hang", "nothing", "short", "fine; rm -rf {out}"])
     )
     out = folder / "out"
-    ended = list(generate_records(wanted, ANY, command, out, timeout=4, workers=2))
+    ended = list(generate_clips_of_records(wanted, ANY, command, out, timeout=4, workers=2))
     assert [made.status for made in ended] == ["made", "crashed", "hung", "wrote nothing", "wrong length", "made"]
     assert "out of memory" in ended[1].reason
     assert "5 frames" in ended[4].reason
@@ -77,25 +77,27 @@ def test_a_second_run_keeps_what_is_there_and_makes_the_rest(setting: tuple[Path
     folder, command = setting
     wanted = read_generation_records(records(folder, ["fine", "fine too"]))
     to, out = ANY, folder / "out"
-    assert [made.status for made in generate_records(wanted, to, command, out)] == ["made", "made"]
+    assert [made.status for made in generate_clips_of_records(wanted, to, command, out)] == ["made", "made"]
     (out / "r1.mp4").write_bytes(b"spoilt")
-    assert [made.status for made in generate_records(wanted, to, command, out)] == ["kept", "made"]
+    assert [made.status for made in generate_clips_of_records(wanted, to, command, out)] == ["kept", "made"]
     other_prompt = read_generation_records(records(folder, ["fine", "another wish"]))
-    assert [made.status for made in generate_records(other_prompt, to, command, out)] == ["kept", "made"]
+    assert [made.status for made in generate_clips_of_records(other_prompt, to, command, out)] == ["kept", "made"]
 
 
 def test_what_cannot_be_asked_is_refused_by_record(setting: tuple[Path, str]) -> None:
     folder, command = setting
     wanted = read_generation_records(records(folder, ["fine"]))
-    (ended,) = generate_records(wanted, find_generator("gen3c"), command, folder / "out")
+    (ended,) = generate_clips_of_records(wanted, find_generator("gen3c"), command, folder / "out")
     assert ended.status == "refused" and "source_video" in ended.reason
     fixed = replace(ANY, lengths=(77,), frames=77)
-    (ended,) = generate_records(wanted, fixed, command, folder / "out", frames=FRAMES)
+    (ended,) = generate_clips_of_records(wanted, fixed, command, folder / "out", frames=FRAMES)
     assert ended.status == "refused" and "give --frames 77" in ended.reason
-    (ended,) = generate_records(wanted, fixed, command, folder / "out")  # the path is spread over what it makes
+    (ended,) = generate_clips_of_records(
+        wanted, fixed, command, folder / "out"
+    )  # the path is spread over what it makes
     assert ended.status == "wrong length" and "9 frames" in ended.reason and "77" in ended.reason
     assert "the script has 9 frames; the path was spread over 77" in ended.remarks
-    (ended,) = generate_records(wanted, ANY, "no-such-program-here {out}", folder / "out")
+    (ended,) = generate_clips_of_records(wanted, ANY, "no-such-program-here {out}", folder / "out")
     assert ended.status == "crashed" and "cannot be started" in ended.reason
 
 
@@ -134,13 +136,13 @@ def test_a_command_gets_the_files_and_lines_of_a_payload(setting: tuple[Path, st
         "import pathlib, sys\nprint(pathlib.Path(sys.argv[1]).is_file(), sys.argv[2])\nsys.exit(1)\n"
     )
     words = f"'{sys.executable}' '{folder / 'look.py'}' {{camera}}/poses.npy {{line}} {{out}}"
-    (ended,) = generate_records(read_generation_records(records(folder, ["fine"])), ANY, words, folder / "out")
+    (ended,) = generate_clips_of_records(read_generation_records(records(folder, ["fine"])), ANY, words, folder / "out")
     assert "True" in ended.reason
     words = f"'{sys.executable}' '{folder / 'look.py'}' {{camera}} {{line}} {{out}}"
     told = replace(find_generator("minwm-wan"), lengths=(), frames=FRAMES)
     path = folder / "records.jsonl"
     path.write_text(json.dumps({"id": "t", "prompt": "p", "camera": "yaw:left:3@4,yaw:right:3@4"}))
-    (ended,) = generate_records(read_generation_records(path), told, words, folder / "out")
+    (ended,) = generate_clips_of_records(read_generation_records(path), told, words, folder / "out")
     assert "True j*1,l*1" in ended.reason
 
 
@@ -148,7 +150,9 @@ def test_what_is_not_delivered_is_told_with_the_record(setting: tuple[Path, str]
     folder, command = setting
     path = folder / "records.jsonl"
     path.write_text(json.dumps({"id": "far", "prompt": "fine", "camera": "dolly:forward:2@8"}))
-    (made,) = generate_records(read_generation_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out")
+    (made,) = generate_clips_of_records(
+        read_generation_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out"
+    )
     assert made.is_clip_there and any("above 0.6 metres" in remark for remark in made.remarks)
     known = json.loads((folder / "out/far.provenance.json").read_text())["delivered"]
     assert known["clipped"] and not known["exact"] and known["largest_way_error_metres"] == pytest.approx(1.4)
@@ -193,7 +197,7 @@ def test_no_text_stops_a_batch(setting: tuple[Path, str], takes: str) -> None:
     wanted = read_generation_records(path)
     assert len(wanted) == len(rows)
     out = folder / "out"
-    ended = list(generate_records(wanted, replace(ANY, takes=takes), command, out, timeout=60))
+    ended = list(generate_clips_of_records(wanted, replace(ANY, takes=takes), command, out, timeout=60))
     status = dict(zip([*STRANGE, "last"], ended, strict=True))
     assert status["last"].status == "made"
     for name in (
@@ -238,8 +242,8 @@ def test_ids_that_look_alike_keep_their_own_clips(setting: tuple[Path, str]) -> 
     )
     wanted = read_generation_records(path)
     out = folder / "out"
-    assert [made.status for made in generate_records(wanted, ANY, command, out)] == ["made"] * len(ids)
-    ended = list(generate_records(wanted, ANY, command, out))
+    assert [made.status for made in generate_clips_of_records(wanted, ANY, command, out)] == ["made"] * len(ids)
+    ended = list(generate_clips_of_records(wanted, ANY, command, out))
     assert [made.status for made in ended] == ["kept"] * len(ids)
     assert len(list(out.glob("*.mp4"))) == len(ids)
     rows = [json.loads(line) for line in write_clip_manifest(wanted, ANY, out, ended).read_text().splitlines()]
@@ -255,9 +259,13 @@ def test_a_clip_of_an_earlier_prompt_is_not_listed_under_the_new_one(setting: tu
     """Making it anew fails: the earlier clip stays, and the manifest does not take it for what was asked now."""
     folder, command = setting
     out = folder / "out"
-    list(generate_records(read_generation_records(records(folder, ["a red cup", "a blue cup"])), ANY, command, out))
+    list(
+        generate_clips_of_records(
+            read_generation_records(records(folder, ["a red cup", "a blue cup"])), ANY, command, out
+        )
+    )
     wanted = read_generation_records(records(folder, ["crash: a green cup", "a blue cup"]))
-    ended = list(generate_records(wanted, ANY, command, out))
+    ended = list(generate_clips_of_records(wanted, ANY, command, out))
     assert [made.status for made in ended] == ["crashed", "kept"] and (out / "r0.mp4").is_file()
     rows = [json.loads(line) for line in write_clip_manifest(wanted, ANY, out, ended).read_text().splitlines()]
     assert [(row["id"], row["prompt"]) for row in rows] == [("r1", "a blue cup")]
@@ -270,7 +278,7 @@ def test_files_beside_a_clip_tell_of_it_where_making_it_anew_failed(setting: tup
     def run(prompt: str, degrees: int) -> str:
         camera = f"yaw:left:{degrees}@4,yaw:right:{degrees}@4"
         path.write_text(json.dumps({"id": "r0", "prompt": prompt, "camera": camera}))
-        (made,) = generate_records(read_generation_records(path), ANY, command, out)
+        (made,) = generate_clips_of_records(read_generation_records(path), ANY, command, out)
         return made.status
 
     def contents() -> dict[Path, bytes]:

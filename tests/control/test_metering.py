@@ -20,11 +20,11 @@ from revisit.control.generation import GeneratorChoice, batch_cost, generate_bat
 from revisit.control.job_runner import read_provenance_or_none, run_jobs
 from revisit.control.jobs import Job, JobBatch
 from revisit.control.metering import (
-    device_memory,
+    gpu_bytes_in_use,
     machine_description,
     memory_now_and_peak,
     model_cost,
-    session_members,
+    pids_of_session,
 )
 from revisit.core import UsageError
 from revisit.media import encode_mp4
@@ -132,7 +132,7 @@ def test_memory_is_that_of_psutil():
         pytest.skip("needs /proc")
     now, peak = memory_now_and_peak(os.getpid())
     assert now == pytest.approx(psutil.Process().memory_info().rss, rel=0.05) and peak >= now
-    assert os.getpid() in session_members(os.getsid(0))
+    assert os.getpid() in pids_of_session(os.getsid(0))
     assert memory_now_and_peak(2**22 + 1) == (0, 0)
 
 
@@ -144,7 +144,7 @@ def test_a_model_costs_what_its_clips_cost():
         ({"seconds": 60, "loading": 0.0, "memory": None, "gpu_memory": 6_000_000_000, "gpus": 1}, 20.0),
         ({}, 4.0),  # a clip of which nothing is known
     ]
-    found = model_cost(clips, price=0.4, currency="EUR")
+    found = model_cost(clips, price_per_clip=0.4, currency="EUR")
     assert found.pop("machine") == machine_description()
     assert found == {
         "clips": 3, "seconds_per_clip": 30.0, "seconds_per_video_second": 3.0, "gpus": 2,
@@ -190,8 +190,8 @@ def test_what_nvidia_smi_says_counts_by_process_or_else_by_device(place, monkeyp
     command = f"'{sys.executable}' '{place}/pid.py' '{place}/clip.mp4' {{out}} '{place}'"
     (cost,) = costs(place, GeneratorChoice(command=command, gpus=["0"]), jobs_in(place))
     assert cost["gpu_memory"] == mib << 20 and cost["gpus"] == 1
-    assert device_memory({"CUDA_VISIBLE_DEVICES": "GPU-b"}) == {"1": 700 << 20}
-    assert len(device_memory({"CUDA_VISIBLE_DEVICES": "0,1"})) == 2
+    assert gpu_bytes_in_use({"CUDA_VISIBLE_DEVICES": "GPU-b"}) == {"1": 700 << 20}
+    assert len(gpu_bytes_in_use({"CUDA_VISIBLE_DEVICES": "0,1"})) == 2
     machine_description.cache_clear()
     assert machine_description() == "2 x NVIDIA Something"
     machine_description.cache_clear()
@@ -203,9 +203,9 @@ def test_a_process_that_was_named_once_counts_by_itself(monkeypatch):
 
     listed = [[], [(7, 3000 << 20)], []]
     devices = iter([{"0": 0}, {"0": 4000 << 20}, {"0": 7000 << 20}, {"0": 4000 << 20}])
-    monkeypatch.setattr(metering, "process_memory", lambda: listed.pop(0))
-    monkeypatch.setattr(metering, "device_memory", lambda env=None: next(devices))
-    monkeypatch.setattr(metering, "session_members", lambda session: [7])
+    monkeypatch.setattr(metering, "gpu_bytes_of_processes", lambda: listed.pop(0))
+    monkeypatch.setattr(metering, "gpu_bytes_in_use", lambda env=None: next(devices))
+    monkeypatch.setattr(metering, "pids_of_session", lambda session: [7])
     meter = metering.Meter(session=7)
     meter.measure(last=True)
     assert meter.peak_gpu_bytes == 4000 << 20  # all that can be said so far
@@ -228,7 +228,7 @@ shutil.copy(sys.argv[1], sys.argv[2])
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    device_memory() in (None, {}) or ctypes.util.find_library("cuda") is None, reason="needs an NVIDIA GPU"
+    gpu_bytes_in_use() in (None, {}) or ctypes.util.find_library("cuda") is None, reason="needs an NVIDIA GPU"
 )
 def test_memory_on_a_real_gpu(place):
     """A program that takes 2 GiB through the driver itself; a context takes some hundred MiB besides."""

@@ -83,7 +83,7 @@ def test_a_loader_takes_the_delivered_path(id: str, name: str, tmp_path: Path) -
         return
     plan, made = delivered(to, name)
     assert len(plan) == to.frames
-    written = made.write_files(tmp_path / "clip")
+    written = made.write_files_beside(tmp_path / "clip")
     frames, c2w = READERS[id](written, replace(to, options=made.options))
     assert made.loaded.c2w is not None
     np.testing.assert_array_equal(frames, made.loaded.frame)
@@ -136,7 +136,7 @@ def test_any_path_reaches_a_loader_that_takes_poses(id: str, steps: list[Any], t
     script = ",".join(f"{word}@{count}" for word, (_, _, count) in zip(words, steps, strict=True))
     plan = plan_for_generator(script, replace(to, static=True), to.frames)
     made = make_delivery(plan, replace(to, static=True))
-    frames, c2w = READERS[id](made.write_files(tmp_path / "clip"), to)
+    frames, c2w = READERS[id](made.write_files_beside(tmp_path / "clip"), to)
     most = to.gain[2]
     asked = asked_of(plan, to)[frames]
     asked[:, :3, 3] = UNITS.get(id, 1) * np.clip(asked[:, :3, 3], -most, most)
@@ -146,7 +146,7 @@ def test_any_path_reaches_a_loader_that_takes_poses(id: str, steps: list[Any], t
 def signs(id: str, name: str, folder: Path) -> np.ndarray:
     """Yaw to the right, pitch up, way to the right, down and ahead, each at its farthest, as the loader reads them."""
     to = find_generator(id)
-    _, c2w = READERS[id](delivered(to, name)[1].write_files(folder / "clip"), to)
+    _, c2w = READERS[id](delivered(to, name)[1].write_files_beside(folder / "clip"), to)
     yaw = np.degrees(np.unwrap(np.arctan2(c2w[:, 0, 2], c2w[:, 2, 2])))
     pitch = np.degrees(np.arcsin(np.clip(-c2w[:, 1, 2], -1, 1)))
     values = np.stack([yaw, pitch, *c2w[:, :3, 3].T])
@@ -187,7 +187,7 @@ def test_matrix_game_2_gets_whole_arrays_with_the_right_sides(tmp_path: Path) ->
     to = find_generator("matrix-game-2")
     found = {}
     for name in ("yaw", "tilt", "pan", "dolly"):
-        path = delivered(to, name)[1].write_files(tmp_path / name)
+        path = delivered(to, name)[1].write_files_beside(tmp_path / name)
         with np.load(path) as file:
             found[name] = file["keyboard_cond"], file["mouse_cond"]
     for keys, mouse in found.values():
@@ -207,7 +207,7 @@ def test_matrix_game_2_gets_whole_arrays_with_the_right_sides(tmp_path: Path) ->
 def test_keys_of_lingbot_act_are_held_while_the_path_moves(tmp_path: Path) -> None:
     keys = {
         name: np.load(
-            delivered(find_generator("lingbot-world-act"), name)[1].write_files(tmp_path / name) / "action.npy"
+            delivered(find_generator("lingbot-world-act"), name)[1].write_files_beside(tmp_path / name) / "action.npy"
         )
         for name in ("pan", "dolly", "arc", "yaw")
     }
@@ -222,7 +222,7 @@ def test_the_focal_length_of_wan_fun_is_what_its_loader_assumes(
     size: tuple[int, int], focal: float, tmp_path: Path
 ) -> None:
     to = replace(find_generator("wan22-fun-5b"), size=size)
-    path = delivered(to, "yaw")[1].write_files(tmp_path / "clip")
+    path = delivered(to, "yaw")[1].write_files_beside(tmp_path / "clip")
     assert wan_fun_focal(path, *size) == pytest.approx((focal, focal), abs=1e-3)
     if size == (832, 480):
         assert rows_of_19(path)[0, 1] == pytest.approx(720.533 / 853.333, abs=1e-6)
@@ -230,7 +230,7 @@ def test_the_focal_length_of_wan_fun_is_what_its_loader_assumes(
 
 def test_counts_that_a_loader_asks_for(tmp_path: Path) -> None:
     rows = {
-        id: rows_of_19(delivered(find_generator(id), "yaw")[1].write_files(tmp_path / id))
+        id: rows_of_19(delivered(find_generator(id), "yaw")[1].write_files_beside(tmp_path / id))
         for id in ("easyanimate-v51", "magicworld", "hunyuan-game-craft", "wan21-fun-14b")
     }
     assert {id: len(table) for id, table in rows.items()} == {
@@ -247,7 +247,7 @@ def test_counts_that_a_loader_asks_for(tmp_path: Path) -> None:
 def test_a_picture_sets_the_lens_where_the_loader_takes_its_pixels(tmp_path: Path) -> None:
     to = find_generator("sana-wm")
     plan = plan_for_generator(scripts(to.frames)["yaw"], to)
-    folder = make_delivery(plan, to, picture=(1294, 712)).write_files(tmp_path / "clip")
+    folder = make_delivery(plan, to, picture=(1294, 712)).write_files_beside(tmp_path / "clip")
     focal = 1294 / (2 * np.tan(np.radians(30)))
     np.testing.assert_allclose(np.load(folder / "intrinsics.npy"), [focal, focal, 647, 356], rtol=1e-9)
 

@@ -272,7 +272,7 @@ def test_a_job_is_split_so_that_nothing_is_lost_or_done_twice(parts):
 @pytest.mark.long
 def test_other_processes_score_with_the_same_bytes(cases, tmp_path, monkeypatch):
     here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
-    monkeypatch.setattr("revisit.engine.run.scoring_workers", lambda *_: 2)
+    monkeypatch.setattr("revisit.engine.run.scoring_worker_count", lambda *_: 2)
     with monkeypatch.context() as patched:
         patched.setattr("revisit.engine.score.score_case", lambda *_: pytest.fail("scored here"))
         there = evaluate(plan_for(cases), tmp_path / "there", workers=0)

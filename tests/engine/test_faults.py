@@ -332,7 +332,7 @@ def test_a_plan_file_without_what_every_plan_has_is_damaged(make_clip, tmp_path,
     del content[key]
     (out / "plan.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match=r"plan\.json is damaged; add --fresh"):
-        evaluate(plan, out, workers=0, adds={case.id for case in plan.cases})
+        evaluate(plan, out, workers=0, dataset_case_ids={case.id for case in plan.cases})
 
 
 def test_a_kill_while_fresh_removes_a_run_leaves_a_run(make_clip, tmp_path, monkeypatch):

@@ -512,7 +512,7 @@ def test_every_gpu_has_a_worker(requested, jobs, hosts, workers, monkeypatch) ->
     from revisit.engine import worker_count
 
     monkeypatch.setattr(worker_count, "cores", lambda: 12)
-    assert worker_count.observing_workers(requested, jobs, hosts) == workers
+    assert worker_count.observing_worker_count(requested, jobs, hosts) == workers
 
 
 @pytest.mark.long

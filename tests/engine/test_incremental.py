@@ -184,7 +184,7 @@ def test_settled_cases_are_believed_only_with_the_lines_they_were_seen_with(grow
 
     def open_now():
         plan = Request.from_options(grown.videos, metrics=FEW).plan()
-        resumed = resume_run(grown.out, plan, fresh=False, request=None, adds=None)
+        resumed = resume_run(grown.out, plan, fresh=False, request=None, dataset_case_ids=None)
         return sorted(f"{case} {check.id}" for case, checks in resumed.questions.items() for check in checks)
 
     assert open_now() == [] and len(json.loads(settled.read_bytes())["cases"]) == 3

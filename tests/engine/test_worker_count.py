@@ -9,7 +9,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.core.concurrency import cores
 from revisit.engine import worker_count
-from revisit.engine.worker_count import MOST_WORKERS, observing_workers, require_worker_count, scoring_workers
+from revisit.engine.worker_count import MOST_WORKERS, observing_worker_count, require_worker_count, scoring_worker_count
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ from revisit.engine.worker_count import MOST_WORKERS, observing_workers, require
 )
 def test_without_a_request_there_is_one_for_each_free_core(monkeypatch, count, jobs, with_host, expected) -> None:
     monkeypatch.setattr(worker_count, "cores", lambda: count)
-    assert observing_workers(None, jobs, with_host) == expected
+    assert observing_worker_count(None, jobs, with_host) == expected
 
 
 def test_a_request_is_kept_but_for_clips_that_are_not_there() -> None:
-    assert observing_workers(0, 5, False) == 0
-    assert observing_workers(3, 5, True) == 3
-    assert observing_workers(9, 5, False) == 5
+    assert observing_worker_count(0, 5, False) == 0
+    assert observing_worker_count(3, 5, True) == 3
+    assert observing_worker_count(9, 5, False) == 5
     with pytest.raises(UsageError, match="not -1"):
         require_worker_count(-1)
 
@@ -42,4 +42,4 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch) -> None:
 
 
 def test_a_few_cases_are_scored_in_this_process() -> None:
-    assert [scoring_workers(4, cases) for cases in (1, 7, 8, 31, 1000)] == [0, 0, 1, 3, 4]
+    assert [scoring_worker_count(4, cases) for cases in (1, 7, 8, 31, 1000)] == [0, 0, 1, 3, 4]

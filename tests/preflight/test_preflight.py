@@ -11,7 +11,7 @@ import pytest
 
 from revisit.control.generation import (
     GeneratorChoice,
-    batch_requests,
+    batch_request_per_size,
     generate_batch,
     generation_settings_for,
     load_batch,
@@ -182,7 +182,7 @@ def test_before_there_are_clips_only_inputs_are_checked(tmp_path: Path, revisit)
 
 
 def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Path) -> None:
-    (wanted,) = batch_requests("hold", ["160x96"], True, frames=17, limit=5)
+    (wanted,) = batch_request_per_size("hold", ["160x96"], True, frames=17, limit=5)
     batch = load_batch("wrbench", wrbench(tmp_path), tmp_path / "clips", wanted)
     by = GeneratorChoice(baseline="hold")
     assert all(ended.is_clip_there for ended in generate_batch(batch, by, generation_settings_for(by)))

@@ -43,7 +43,7 @@ def test_digits_are_significant(value: float | None, text: str) -> None:
 def test_a_mean_is_shown_with_both_ends_and_coverage(mean: float, margin: float, text: str) -> None:
     cell = Cell(3, 4, mean, (mean - margin, mean + margin))
     assert cell_text(cell) == text
-    assert cell_text(cell, interval=False) == f"{number_text(mean)} (3/4)"
+    assert cell_text(cell, with_interval=False) == f"{number_text(mean)} (3/4)"
     assert cell_text(Cell(0, 4)) == "– (0/4)" and scored_of_asked_text(cell) == "3/4"
 
 

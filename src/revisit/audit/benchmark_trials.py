@@ -36,7 +36,7 @@ from revisit.media.files import write_text_atomically
 from revisit.results import Results
 from revisit.results.display import number_text
 from revisit.results.record_files import write_json
-from revisit.results.stand_ins import stand_in_maker_and_published
+from revisit.results.stand_ins import stand_in_maker_and_replaced
 from revisit.stats.intervals import mean_interval
 from revisit.worlds.describe import public_scene_description
 from revisit.worlds.layouts.common import Model
@@ -205,7 +205,7 @@ def _scores_by_model(results: Results, metric: str) -> dict[str, Content]:
             "why": max(reasons, key=reasons.count) if reasons else "",
             # who made the scores in the place of the published network; empty where nobody did
             "stand_in": " or ".join(
-                dict.fromkeys(filter(None, (stand_in_maker_and_published(record)[0] for record in records)))
+                dict.fromkeys(filter(None, (stand_in_maker_and_replaced(record)[0] for record in records)))
             ),
         }
     return scores

@@ -213,4 +213,4 @@ def _aligned_lines(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]
 
 
 def _mean_text(cell: Content) -> str:
-    return cell_text(Cell.from_json(cell), interval=False)
+    return cell_text(Cell.from_json(cell), with_interval=False)

@@ -91,14 +91,14 @@ def compile_(
 
     from revisit.control.delivery import make_delivery, plan_for_generator
     from revisit.control.generators import find_generator
-    from revisit.control.job_runner import size_of_first_picture
+    from revisit.control.job_runner import first_picture_size_if_needed
 
     to = find_generator(model, own)
     count = frames or (to.frames if _is_preset_name(script) else None)
     plan = plan_for_generator(_script_or_preset_script(script, frames or to.frames), to, count)
-    picture = size_of_first_picture(image, to) if image is not None else None
+    picture = first_picture_size_if_needed(image, to) if image is not None else None
     delivery = make_delivery(plan, to, prompt=prompt, image=str(image or ""), picture=picture)
-    payload, path = delivery.write_files(out), out.with_name(f"{out.name}.target_c2w.npy")
+    payload, path = delivery.write_files_beside(out), out.with_name(f"{out.name}.target_c2w.npy")
     with path.open("wb") as file:
         np.save(file, plan.path.c2w)
     if json:

@@ -44,7 +44,7 @@ def compare(
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
     pairs = _pairs_of_origin_and_model(sides) if increments else pair_sides(sides)
     lost, new = ([], []) if increments else unpaired_models(sides, pairs)
-    comparisons = compare_sides(pairs, _select_metrics(metric, sides), by, every=show_all)
+    comparisons = compare_sides(pairs, _select_metrics(metric, sides), by, every_metric=show_all)
     refused = {f"{id} of {one.both_names_text}": why for one in comparisons for id, why in one.refusals.items()}
     if refused and not any(one.metrics for one in comparisons):
         raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")

@@ -72,7 +72,7 @@ def generate(
     Instead of a suite, a file of records (JSON lines: id, prompt, camera, and image or source_video where needed) makes
     one clip of each: it needs --generator, --command and --out.
     """
-    from revisit.control.generation import GeneratorChoice, batch_requests, generation_settings_for, load_batch
+    from revisit.control.generation import GeneratorChoice, batch_request_per_size, generation_settings_for, load_batch
     from revisit.control.generators import find_generator as generator_card
     from revisit.core import SUITES, UsageError
     from revisit.core.text import parse_named_values, split_commas
@@ -99,7 +99,7 @@ def generate(
     )  # fmt: skip
     batches = [
         load_batch(suite, data, out, condition)
-        for condition in batch_requests(
+        for condition in batch_request_per_size(
             model or baseline, split_commas(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
             only=tuple(split_commas(only)), limit=limit, options=parse_named_values(option),
         )
@@ -163,12 +163,12 @@ def _generate_batches_and_exit(
 
 def _generate_records_and_exit(file: Path, card: Generator, out: Path, json: bool, **settings: Any) -> NoReturn:
     """Run the command for every record that has no clip yet, and write a manifest of the clips."""
-    from revisit.control.generation import generate_records, read_generation_records, write_clip_manifest
+    from revisit.control.generation import generate_clips_of_records, read_generation_records, write_clip_manifest
     from revisit.core import SUITES
 
     records = read_generation_records(file)
     results: list[JobResult] = []
-    _print_and_collect_results(generate_records(records, card, folder=out, **settings), len(records), results)
+    _print_and_collect_results(generate_clips_of_records(records, card, folder=out, **settings), len(records), results)
     _print_remark_counts(results, len(records))
     if card.note:
         console.print_to_stderr(card.note)
@@ -267,12 +267,12 @@ def check(
     others: list[Path] = []
     rejected: list[Rejected] = []
     if what in SUITES and not Path(what).is_dir():
-        from revisit.control.generation import batch_requests, load_batch
+        from revisit.control.generation import batch_request_per_size, load_batch
         from revisit.control.generators import find_generator
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")
-        (condition,) = batch_requests(
+        (condition,) = batch_request_per_size(
             model, split_commas([size]), first_frame, to=find_generator(generator, own) if generator else None,
             frames=frames, fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_named_values(option),
         )  # fmt: skip

@@ -61,10 +61,10 @@ class Delivery:
         """Whether a public loader, as it is, takes just what was asked from the files."""
         is_read_as_written = bool(self.to.loader) and not self.to.converter and not self.needs_patched_copy
         is_metric = self.loaded.ways == "metres" and not FAMILIES[self.to.payload].about
-        return is_read_as_written and is_metric and self.turn_error is not None and not self.is_off
+        return is_read_as_written and is_metric and self.turn_error is not None and not self.misses_requested_path
 
     @property
-    def is_off(self) -> bool:
+    def misses_requested_path(self) -> bool:
         """Whether the path that is delivered is known to be another."""
         return (self.turn_error or 0) > EXACT_DEGREES or (self.way_error or 0) > EXACT_METRES
 
@@ -85,7 +85,7 @@ class Delivery:
             "keys": self.key_step is not None and way_error > EXACT_METRES,
             "patched": self.needs_patched_copy,
             "unknown": self.turn_error is None,
-            "inexact": self.turn_error is not None and self.is_off,
+            "inexact": self.turn_error is not None and self.misses_requested_path,
             "picture": family.pictured and self.picture is None,
             "converter": bool(self.to.converter),
         }
@@ -115,7 +115,7 @@ class Delivery:
             "note": self.to.note,
         }
 
-    def write_files(self, clip: Path) -> Path:
+    def write_files_beside(self, clip: Path) -> Path:
         """Write the files beside a clip's name; the one file, or the folder they are in."""
         family = FAMILIES[self.to.payload]
         place = clip.with_name(f"{clip.name}.camera" if family.is_folder else f"{clip.name}.camera.{family.files[0]}")

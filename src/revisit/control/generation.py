@@ -95,7 +95,7 @@ class Generation:
         return Path(self.batch.evaluate[0])
 
 
-def batch_requests(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[BatchRequest]:
+def batch_request_per_size(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[BatchRequest]:
     """What is wanted under each condition: sizes, with or without the first frame. Each is a row of its own."""
     name = model if first_frame else f"{model}@{NO_FIRST_FRAME}"
     parsed_sizes = [parse_width_and_height(text) for text in sizes]
@@ -125,9 +125,9 @@ def load_batch(suite: str, data: Path | None, out: Path | None, request: BatchRe
     return batch
 
 
-def generate_batch(batch: JobBatch, by: GeneratorChoice, settings: GenerationSettings) -> Iterator[JobResult]:
+def generate_batch(batch: JobBatch, choice: GeneratorChoice, settings: GenerationSettings) -> Iterator[JobResult]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
-    backends = by.make_backends()
+    backends = choice.make_backends()
     there: set[str] = set()
     try:
         for result in job_runner.run_jobs(batch.jobs, backends, batch.home, settings):
@@ -139,14 +139,14 @@ def generate_batch(batch: JobBatch, by: GeneratorChoice, settings: GenerationSet
             read = job_runner.read_provenance_or_none
             batch.index([job for job in batch.jobs if job.id in there or read(job.out) is None])
         facts: dict[str, object] = {"category": settings.category} if settings.category else {}
-        if not by.baseline and (cost := batch_cost(batch, settings)):
+        if not choice.baseline and (cost := batch_cost(batch, settings)):
             facts["cost"] = cost
         if facts:
-            write_model_facts(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
+            update_model_facts_file(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
 
 
 def generate_batches(
-    batches: Sequence[JobBatch], by: GeneratorChoice, settings: GenerationSettings
+    batches: Sequence[JobBatch], choice: GeneratorChoice, settings: GenerationSettings
 ) -> Iterator[tuple[JobBatch, Iterator[JobResult]]]:
     """Each batch with its results as they come, which must be read before the next; then the rendered ceilings.
 
@@ -156,13 +156,13 @@ def generate_batches(
     batches_with_clips = []
     for batch in batches:
         results: list[JobResult] = []
-        yield batch, _append_results(generate_batch(batch, by, settings), results)
+        yield batch, _append_results(generate_batch(batch, choice, settings), results)
         if any(result.is_clip_there for result in results):
             batches_with_clips.append(batch)
     # A ceiling is no model's own: it is rendered again when another size or length is asked for.
     rendering = replace(settings, command=f"baseline {WORLD}", category=CEILING, replace="own")
-    for ceiling in ceiling_batches(batches_with_clips, by):
-        yield ceiling, generate_batch(ceiling, replace(by, baseline=WORLD), rendering)
+    for ceiling in ceiling_batches(batches_with_clips, choice):
+        yield ceiling, generate_batch(ceiling, replace(choice, baseline=WORLD), rendering)
 
 
 def _append_results(running: Iterator[JobResult], results: list[JobResult]) -> Iterator[JobResult]:
@@ -171,9 +171,9 @@ def _append_results(running: Iterator[JobResult], results: list[JobResult]) -> I
         yield result
 
 
-def ceiling_batches(batches: Sequence[JobBatch], by: GeneratorChoice) -> list[JobBatch]:
+def ceiling_batches(batches: Sequence[JobBatch], choice: GeneratorChoice) -> list[JobBatch]:
     """The ceilings that are rendered beside the batches of a baseline generator, where there is no true video."""
-    ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and by.baseline}
+    ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and choice.baseline}
     return list(ceilings.values())
 
 
@@ -189,7 +189,7 @@ def batch_cost(batch: JobBatch, settings: GenerationSettings) -> ModelCost:
     return model_cost(clips, settings.price, settings.currency)
 
 
-def write_model_facts(clips: Path, model: str, facts: Mapping[str, object]) -> None:
+def update_model_facts_file(clips: Path, model: str, facts: Mapping[str, object]) -> None:
     """Write facts of a model into models.yaml beside the clips, where tables look for them; others stay."""
     path = clips / MODELS
     content = (read_yaml_file(path) if path.is_file() else None) or {"models": {}}
@@ -203,9 +203,9 @@ def write_model_facts(clips: Path, model: str, facts: Mapping[str, object]) -> N
     write_text_atomically(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
-def generation_settings_for(by: GeneratorChoice, **facts: Any) -> GenerationSettings:
+def generation_settings_for(choice: GeneratorChoice, **facts: Any) -> GenerationSettings:
     """Settings of a run; clips of baseline generators are marked as floors."""
-    return GenerationSettings(command=by.description, category=FLOOR if by.baseline else "", **facts)
+    return GenerationSettings(command=choice.description, category=FLOOR if choice.baseline else "", **facts)
 
 
 def plan_rows_by_condition(jobs: Sequence[Job]) -> list[dict[str, Any]]:
@@ -301,7 +301,7 @@ def job_from_record(record: GenerationRecord, to: Generator, folder: Path, frame
     return Job(out=clip, frames=len(plan), fps=plan.fps, size=plan.size, sample=record.id, **vars(record))
 
 
-def generate_records(
+def generate_clips_of_records(
     records: Sequence[GenerationRecord],
     to: Generator,
     command: str,

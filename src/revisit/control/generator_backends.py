@@ -87,7 +87,7 @@ class CommandBackend:
             tail = _output_tail(output)
         if code:
             return Ended("crashed", _exit_sentence(code, tail))
-        cost = meter.clip_cost(time.monotonic() - started, loading=None)
+        cost = meter.clip_cost(time.monotonic() - started, loading_seconds=None)
         return Ended("", f"its last output: {tail}" if tail else "it printed nothing", cost)
 
     def close(self) -> None:
@@ -236,7 +236,7 @@ def command_arguments(command: str, values: Mapping[str, str]) -> list[str]:
     return [word.format_map(values) for word in words]
 
 
-def placeholder_values(request: JobRequest, file: Path) -> dict[str, str]:
+def placeholder_values(request: JobRequest, job_file: Path) -> dict[str, str]:
     """Placeholder -> its value."""
     inputs, control = request["inputs"], request["control"]
     context = inputs["context"]
@@ -249,14 +249,14 @@ def placeholder_values(request: JobRequest, file: Path) -> dict[str, str]:
         "token_degrees": "" if control.get("token_degrees") is None else f"{control['token_degrees']:g}",
         "seed": str(request["seed"]), "frames": str(request["frames"]), "fps": f"{request['fps']:g}",
         "width": str(width), "height": str(height), "id": request["id"], "sample": request["sample"],
-        "job": str(file), "out": request["out"],
+        "job": str(job_file), "out": request["out"],
     }  # fmt: skip
 
 
-def worker_environment(number: int, gpus: Sequence[str]) -> dict[str, str]:
+def worker_environment(worker_number: int, gpus: Sequence[str]) -> dict[str, str]:
     """What tells a worker's processes which worker they are, and which GPU is theirs."""
-    gpu = {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {}
-    return {"REVISIT_WORKER": str(number), **gpu}
+    gpu = {"CUDA_VISIBLE_DEVICES": gpus[worker_number % len(gpus)]} if gpus else {}
+    return {"REVISIT_WORKER": str(worker_number), **gpu}
 
 
 def _start_process(

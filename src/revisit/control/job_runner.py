@@ -149,13 +149,13 @@ def _keep_or_make_clip(
 ) -> tuple[Ended, int]:
     """What became of a clip, and after how many tries."""
     require_passable_text(job)
-    image = first_frame_path(job, folder)
+    image = get_or_extract_first_frame(job, folder)
     plan, delivery = plan_and_delivery(job, settings.to, image)
     if delivery is not None:
         remarks += delivery.remarks()
     expected = provenance_record(job, image, plan, delivery, settings.to)
     expected |= {"category": settings.category} if settings.category else {}
-    kind, words = compare_existing_clip(job.out, expected)
+    kind, words = classify_existing_clip(job.out, expected)
     if kind == "same":
         return Ended("kept", ""), 0
     if settings.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
@@ -276,7 +276,7 @@ def plan_and_delivery(job: Job, to: Generator | None, image: Path | None) -> tup
     plan = camera_plan_of_job(job)
     if plan is None or to is None:
         return plan, None
-    picture = size_of_first_picture(image, to) if image else None
+    picture = first_picture_size_if_needed(image, to) if image else None
     return plan, make_delivery(plan, to, prompt=job.prompt, image=str(image or ""), picture=picture)
 
 
@@ -290,7 +290,7 @@ def camera_plan_of_job(job: Job) -> CameraPlan | None:
     return compile_script(job.camera, frames=job.frames, size=job.size, fps=job.fps) if job.camera else None
 
 
-def compare_existing_clip(clip: Path, expected: ClipRecord) -> tuple[str, str]:
+def classify_existing_clip(clip: Path, expected: ClipRecord) -> tuple[str, str]:
     """What is there, in a word and in words: absent, same (from the same inputs), own (from others) or foreign."""
     if not clip.exists() and not clip.is_symlink():
         return "absent", ""
@@ -318,7 +318,7 @@ def read_provenance_or_none(clip: Path) -> ClipRecord | None:
     return record if isinstance(record, dict) else None
 
 
-def first_frame_path(job: Job, folder: Path) -> Path | None:
+def get_or_extract_first_frame(job: Job, folder: Path) -> Path | None:
     """The picture a job starts from; where it is a frame of a video, it is taken out of it, once."""
     if not isinstance(job.image, Clip):
         return job.image
@@ -334,7 +334,7 @@ def first_frame_path(job: Job, folder: Path) -> Path | None:
     return path
 
 
-def size_of_first_picture(image: Path, to: Generator) -> tuple[int, int] | None:
+def first_picture_size_if_needed(image: Path, to: Generator) -> tuple[int, int] | None:
     """Width and height of a first picture, where a generator's lens is told in pixels of it."""
     import cv2
 
@@ -391,7 +391,7 @@ def _write_control_files(
     control: dict[str, object] = {"path": None, "dialect": None, "payload": None, "line": ""}
     clip.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
-        payload = delivery.write_files(clip.with_suffix(""))
+        payload = delivery.write_files_beside(clip.with_suffix(""))
         control |= {"dialect": delivery.to.payload, "payload": str(payload.absolute())}
         control["line"] = delivery.one_line_payload
         if delivery.degrees_per_token is not None:

@@ -116,14 +116,14 @@ class BatchRequest:
         """Frames a second."""
         return self.fps or (self.to.fps if self.to else FPS)
 
-    def clip_length(self, usual: int) -> int:
+    def clip_frame_count(self, usual_frame_count: int) -> int:
         """Frames of a clip of which the dataset says that it usually has so many."""
         if self.frames is not None:
             frames = self.frames
-        elif self.to is None or self.to.can_make_length(usual):
-            frames = usual
+        elif self.to is None or self.to.can_make_length(usual_frame_count):
+            frames = usual_frame_count
         else:  # the longest that the generator makes and the dataset has
-            frames = next((n for n in range(usual, 1, -1) if self.to.can_make_length(n)), self.to.frames)
+            frames = next((n for n in range(usual_frame_count, 1, -1) if self.to.can_make_length(n)), self.to.frames)
         if frames < 2:
             raise UsageError(f"a clip has 2 frames or more, not {frames}")
         return frames
@@ -196,12 +196,12 @@ def is_folder_name(name: str) -> bool:
     return bool(name) and name == file_name_for_id(name)
 
 
-def resample_relative_path(c2w: np.ndarray, frames: int) -> np.ndarray:
+def resample_relative_path(c2w: np.ndarray, frame_count: int) -> np.ndarray:
     """A path seen from its first pose, spread over so many frames."""
     relative = invert_rigid_poses(c2w[0]) @ c2w
-    if len(relative) == frames:
+    if len(relative) == frame_count:
         return relative
-    return resample(make_trajectory(relative), np.linspace(0, len(relative) - 1, frames)).c2w.copy()
+    return resample(make_trajectory(relative), np.linspace(0, len(relative) - 1, frame_count)).c2w.copy()
 
 
 def split_frames(frames: int, shares: Sequence[float]) -> list[int]:

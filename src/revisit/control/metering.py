@@ -56,19 +56,19 @@ class Meter:
         self._by_device: int | None = None  # peak of what the GPUs hold more than before; None before the first look
         self._members: list[int] = []
         self._last_search, self._last_query = -FAMILY_PAUSE, -GPU_PAUSE
-        self._before = device_memory(self.env)
+        self._before = gpu_bytes_in_use(self.env)
 
     def measure(self, *, last: bool = False) -> None:
         """Look once; cheap enough to be called many times a second."""
         if last or time.monotonic() - self._last_search >= FAMILY_PAUSE:
             self._last_search = time.monotonic()
-            self._members = session_members(self.session)
+            self._members = pids_of_session(self.session)
         usage = [memory_now_and_peak(pid) for pid in self._members]
         now, peaks = sum(now for now, _ in usage), [peak for _, peak in usage]
         self.memory = max(self.memory, now, *peaks, 0)
         if self._before is not None and (last or time.monotonic() - self._last_query >= GPU_PAUSE):
             self._last_query = time.monotonic()
-            self._measure_gpus()
+            self._update_gpu_peaks()
 
     @property
     def peak_gpu_bytes(self) -> int | None:
@@ -78,21 +78,21 @@ class Meter:
         """
         return self._by_process or self._by_device
 
-    def _measure_gpus(self) -> None:
+    def _update_gpu_peaks(self) -> None:
         mine = set(self._members)
-        used = [used_bytes for pid, used_bytes in process_memory() if pid in mine]
+        used = [used_bytes for pid, used_bytes in gpu_bytes_of_processes() if pid in mine]
         self._by_process = max(self._by_process, sum(used))
-        before, now = self._before or {}, device_memory(self.env) or {}
+        before, now = self._before or {}, gpu_bytes_in_use(self.env) or {}
         more = sum(max(0, used_bytes - before.get(name, 0)) for name, used_bytes in now.items())
         self._by_device = max(self._by_device or 0, more)
 
-    def clip_cost(self, seconds: float, loading: float | None) -> Cost:
+    def clip_cost(self, seconds: float, loading_seconds: float | None) -> Cost:
         """The cost of a clip that took so many seconds."""
         gpus = None if self._before is None else len(self._before)
-        return Cost(seconds, loading, self.memory or None, self.peak_gpu_bytes, gpus)
+        return Cost(seconds, loading_seconds, self.memory or None, self.peak_gpu_bytes, gpus)
 
 
-def session_members(session: int) -> list[int]:
+def pids_of_session(session: int) -> list[int]:
     """Numbers of the processes of a session; none where the system does not tell."""
     if not PROC.is_dir():
         return []
@@ -119,13 +119,13 @@ def memory_now_and_peak(pid: int) -> tuple[int, int]:
     return int(kilobytes.get("VmRSS", 0)) * 1024, int(kilobytes.get("VmHWM", 0)) * 1024
 
 
-def process_memory() -> list[tuple[int, int]]:
+def gpu_bytes_of_processes() -> list[tuple[int, int]]:
     """Process and bytes that it holds on a GPU, for all that nvidia-smi knows."""
     rows = _query_nvidia_smi("--query-compute-apps=pid,used_memory") or []
     return [(int(pid), int(mib) << 20) for pid, mib in rows if pid.isdigit() and mib.isdigit()]
 
 
-def device_memory(env: Mapping[str, str] | None = None) -> dict[str, int] | None:
+def gpu_bytes_in_use(env: Mapping[str, str] | None = None) -> dict[str, int] | None:
     """GPU -> bytes in use, of those that an environment sees; None where nvidia-smi does not answer."""
     rows = _query_nvidia_smi("--query-gpu=index,uuid,memory.used")
     if rows is None:
@@ -162,15 +162,17 @@ def _query_nvidia_smi(question: str) -> list[list[str]] | None:
 
 
 def model_cost(
-    clips: Iterable[tuple[Mapping[str, Any], float]], price: float | None = None, currency: str = "USD"
+    costs_and_video_seconds: Iterable[tuple[Mapping[str, Any], float]],
+    price_per_clip: float | None = None,
+    currency: str = "USD",
 ) -> ModelCost:
     """The cost of a model, from the costs of clips and their lengths in seconds, as its card has it.
 
     Parameters
     ----------
-    clips
+    costs_and_video_seconds
         `cost` of each clip's record, and the seconds of video that it has.
-    price
+    price_per_clip
         Price of a clip, where somebody said it.
 
     Returns
@@ -179,7 +181,9 @@ def model_cost(
         Empty where no clip has a cost. Seconds are means over clips; those per second of video are sums over sums, so
         that a long clip counts as much as it lasts. Memory is the greatest peak.
     """
-    measured = [(cost, length) for cost, length in clips if isinstance(cost.get("seconds"), int | float)]
+    measured = [
+        (cost, length) for cost, length in costs_and_video_seconds if isinstance(cost.get("seconds"), int | float)
+    ]
     if not measured:
         return {}
     seconds = [float(cost["seconds"]) for cost, _ in measured]
@@ -206,8 +210,8 @@ def model_cost(
         peaks = [cost[key] for cost, _ in measured if cost.get(key)]
         if peaks:
             summary[name] = _round_to_four_significant_digits(max(peaks) / GB)
-    if price is not None:
-        summary |= {"price_per_clip": price, "currency": currency}
+    if price_per_clip is not None:
+        summary |= {"price_per_clip": price_per_clip, "currency": currency}
     return {**summary, "machine": machine_description()}
 
 

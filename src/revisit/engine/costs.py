@@ -26,7 +26,7 @@ from revisit.engine.jobs import ObserverTask, ObservingJob
 from revisit.engine.judging import convert_judge_frames, judge_role_or_empty, start_judge_dialogue
 from revisit.engine.observe import KEPT_BYTES, OPEN_AHEAD
 from revisit.engine.plan import Plan
-from revisit.engine.worker_count import observing_workers
+from revisit.engine.worker_count import observing_worker_count
 from revisit.engine.worker_processes import one_network_task_per_observer
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.budget import JudgeLimit, estimate_call_usage
@@ -188,7 +188,7 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
     """What making these pieces of evidence and scoring all cases takes; nothing is decoded."""
     costs, jobs = load_costs(cache), plan.observing_jobs_for(missing)
     hosted = {task.key for task in one_network_task_per_observer(jobs)}
-    count = observing_workers(workers, sum(job.max_split_parts for job in jobs), bool(hosted))
+    count = observing_worker_count(workers, sum(job.max_split_parts for job in jobs), bool(hosted))
     hands = max(count, 1)
     clips = [clip for job in jobs for clip in job.clips]
     tasks = [(clip.clip, task) for clip in clips for task in clip.observers if task.shown is None]
@@ -254,10 +254,10 @@ def _reference_frame_bytes(job: ObservingJob, costs: Costs) -> float:
     return sum(costs.frames(clip) * (costs.picture(clip) or 0.5) * 1e6 * RGB for clip in references)
 
 
-def memory_bytes(pages: str = "SC_PHYS_PAGES") -> float | None:
+def system_memory_bytes(sysconf_name: str = "SC_PHYS_PAGES") -> float | None:
     """Bytes of memory, of all pages or of those that this name of `os.sysconf` counts; None where it is unknown."""
     try:
-        return float(os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE"))
+        return float(os.sysconf(sysconf_name) * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, ValueError):
         return None
 
@@ -268,7 +268,7 @@ def free_memory_bytes() -> float | None:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
                 return 1024.0 * int(line.split()[1])
-    return memory_bytes("SC_AVPHYS_PAGES")
+    return system_memory_bytes("SC_AVPHYS_PAGES")
 
 
 @dataclass(frozen=True)

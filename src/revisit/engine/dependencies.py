@@ -195,9 +195,9 @@ def protocol_facts(check: Metric | Gate | Derived, observers: Makers, chosen: Pa
     return facts
 
 
-def gates_of(metrics: Iterable[Metric], always: Iterable[str] = ()) -> list[Gate]:
+def gates_of(metrics: Iterable[Metric], always_asked_ids: Iterable[str] = ()) -> list[Gate]:
     """The gates a suite always asks and those its metrics stand behind, each once."""
-    ids = dict.fromkeys([*always, *(gate_id for metric in metrics for gate_id in metric.gates)])
+    ids = dict.fromkeys([*always_asked_ids, *(gate_id for metric in metrics for gate_id in metric.gates)])
     return [GATES[id] for id in ids]
 
 

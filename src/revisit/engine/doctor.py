@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from revisit.core import UsageError
 from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.costs import free_memory_bytes, memory_bytes
+from revisit.engine.costs import free_memory_bytes, system_memory_bytes
 from revisit.engine.provenance import installed_version_or_empty
 from revisit.media.decoder_process import GPU_DECODING, gpu_number_for_decoding
 from revisit.networks import settings
@@ -128,7 +128,7 @@ def _check_cache_folder() -> Row:
 def _check_disk_and_memory() -> list[Row]:
     disk = shutil.disk_usage(cache_root()).free if cache_root().exists() else 0
     rows = [("disk", "ok" if disk > DISK_WANTED else "note", f"{disk / 1e9:.0f} GB free for evidence")]
-    total, free = memory_bytes(), free_memory_bytes()
+    total, free = system_memory_bytes(), free_memory_bytes()
     if total is None:
         return [*rows, ("memory", "note", "unknown")]
     left = "" if free is None else f", {free / 1e9:.0f} GB free"

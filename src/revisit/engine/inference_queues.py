@@ -100,14 +100,14 @@ class Queue:
         self.rows += sum(len(rows) for _, _, rows in taken)
 
 
-def slice_record_rows(record: Any, start: int, end: int, count: int, observer: str) -> Any:
+def slice_record_rows(record: Any, start: int, end: int, expected_rows: int, observer: str) -> Any:
     """Some rows of a record."""
     parts = {}
     for f in fields(record):
         value = getattr(record, f.name)
         if isinstance(value, np.ndarray):
-            if len(value) != count:
-                raise ValueError(f"{observer} made {len(value)} rows of {f.name} from {count} frames")
+            if len(value) != expected_rows:
+                raise ValueError(f"{observer} made {len(value)} rows of {f.name} from {expected_rows} frames")
             value = value[start:end]
         parts[f.name] = value
     return type(record)(**parts)

@@ -185,7 +185,7 @@ class Request:
         for remark in plan.remarks:
             on_remark(remark)
         if self.only:  # what was answered before stays
-            how["adds"] = {*(case.id for case in plan.cases), *(entry.id for entry in plan.rejected)}
+            how["dataset_case_ids"] = {*(case.id for case in plan.cases), *(entry.id for entry in plan.rejected)}
         return evaluate(plan, out, request=kept, judge=judge, **how)
 
     @property

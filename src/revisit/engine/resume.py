@@ -106,38 +106,38 @@ def resume_run(
     *,
     fresh: bool,
     request: Details | None,
-    adds: Collection[str] | None,
-    joins: bool = False,
+    dataset_case_ids: Collection[str] | None,
+    others_at_work: bool = False,
 ) -> ResumedRun:
-    """The folder with the answers that still hold; with `adds` those of earlier calls stay part of the run.
+    """The folder with the answers that still hold; with `dataset_case_ids` those of earlier calls stay part of the run.
 
-    `adds` are the ids of all cases that the dataset has, `request` is what the plan was made from. With `joins`, others
-    are at work on the same plan: nothing is changed.
+    `dataset_case_ids` are the ids of all cases that the dataset has, `request` is what the plan was made from.
+    With `others_at_work`, others are at work on the same plan: nothing is changed.
     """
     _refuse_run_files_without_run_record(out, plan.suite.exports)
     if fresh:
         _remove_run_files(out, plan.suite.exports)
     _require_same_source(out, request)
-    earlier = None if adds is None else _read_compatible_earlier_plan(out, plan, adds)
+    earlier = None if dataset_case_ids is None else _read_compatible_earlier_plan(out, plan, dataset_case_ids)
     if earlier is not None:
         plan = _drop_unanswerable_answered_metrics(plan, earlier)
     now = plan.as_json()
-    if earlier is not None and not joins:
+    if earlier is not None and not others_at_work:
         _remove_stale_answers(out, earlier, now)
     whole = _merge_plans(earlier, now)
-    if not joins:
+    if not others_at_work:
         _remove_unfinished_files(out)
         write_json_rows(out / "plan.json", whole)
     elif (out / "plan.json").read_bytes() != json_rows_text(whole).encode():
         raise RunInUse(out, " with other clips or questions")
     lines = RecordLines(out / "records.jsonl")
     # What failed may have failed a moment ago, with the others: who joins does not ask it again.
-    asked_again = {} if joins else lines.newest
+    asked_again = {} if others_at_work else lines.newest
     failed = {
         (case, id): line for case, mine in asked_again.items() for id, line in mine.items() if line.status == "failed"
     }
     resumed = ResumedRun(out, plan, whole, {}, lines, failed)
-    _fill_in_open_questions(resumed, remember=not joins)
+    _fill_in_open_questions(resumed, remember=not others_at_work)
     return resumed
 
 

@@ -32,7 +32,7 @@ from revisit.engine.provenance import InvocationLog, RunLog
 from revisit.engine.resume import ResumedRun, read_json_object_or_empty, reopen_finished_run, resume_run
 from revisit.engine.run_summary import IncrementalExport, write_result_files
 from revisit.engine.score import Scorers, make_scoring_input
-from revisit.engine.worker_count import observing_workers, require_worker_count, scoring_workers
+from revisit.engine.worker_count import observing_worker_count, require_worker_count, scoring_worker_count
 from revisit.engine.worker_processes import Executor, Local, host_devices, one_network_task_per_observer
 from revisit.media import Limits
 from revisit.results.file_types import Details
@@ -69,20 +69,20 @@ def evaluate(
     command: str = "",
     request: Details | None = None,
     judge: ChosenJudge | None = None,
-    adds: Collection[str] | None = None,
-    exported: Callable[[Path], None] | None = None,
+    dataset_case_ids: Collection[str] | None = None,
+    on_export: Callable[[Path], None] | None = None,
     executor: Executor | None = None,
 ) -> Run:
     """Answer every question of the plan that has no answer yet; return the finished run.
 
-    With `adds`, the ids of all cases that the dataset has, what earlier calls into this folder asked of them stays part
-    of the run (`engine.resume` says how).
+    With `dataset_case_ids`, the ids of all cases that the dataset has, what earlier calls into this folder asked of
+    them stays part of the run (`engine.resume` says how).
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
     `judge` is asked what only a judge can tell; the plan was made for it.
     `executor` observes the clips; by default `workers` processes of this machine do. Several processes, on machines
     that share the folder of the run and the evidence cache, may call this at once: each does a part.
-    `exported` is called with the folder of the run whenever the files that its suite exports were written.
+    `on_export` is called with the folder of the run whenever the files that its suite exports were written.
     """
     limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Progress()
     if out.exists() and not out.is_dir():
@@ -94,29 +94,33 @@ def evaluate(
         cache = replace(cache, spare=cache.spare or spare, problems={})
         if fresh and not entry.first:
             raise RunInUse(out)
-        resumed = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
+        resumed = resume_run(
+            out, plan, fresh=fresh, request=request, dataset_case_ids=dataset_case_ids, others_at_work=not entry.first
+        )
         if judge is None:
             entry.acquire_shared_lock(out / "plan.json")
         plan, claims = resumed.plan, entry.claims
         needed = resumed.needed_evidence_keys()
         missing = [key for key in plan.tasks if key in needed and not cache.verify_or_drop(key)]
         jobs = plan.observing_jobs_for(missing)
-        account = InvocationLog(resumed, cache, command, request, len(needed) - len(missing), adds is not None)
+        account = InvocationLog(
+            resumed, cache, command, request, len(needed) - len(missing), dataset_case_ids is not None
+        )
         with claims.hold_write_lock():
             account.write_run_json()
 
         networks = one_network_task_per_observer(jobs)
         parts = sum(job.max_split_parts for job in jobs)
-        observing = executor or Local(observing_workers(workers, parts, len(host_devices()) if networks else 0))
+        observing = executor or Local(observing_worker_count(workers, parts, len(host_devices()) if networks else 0))
         here = observing.workers if isinstance(observing, Local) else cores()  # one scores beside four that observe
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         try:
             with (
                 RecordWriter(out / "records.jsonl", claims.hold_write_lock, resumed.lines.read) as writer,
                 JudgeSession(plan, missing, cache, judge, out / "answers.jsonl") as asking,
-                Scorers(scoring_workers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
+                Scorers(scoring_worker_count(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
-                export = IncrementalExport(resumed, exported)
+                export = IncrementalExport(resumed, on_export)
                 work = _Work(resumed, cache, claims, observing, account, progress, export, writer, asking, scorers)
                 asking.copy_recorded_answers(plan.tasks[key][2] for key in sorted(needed))
                 work.answer_everything_left(limits, networks)
@@ -127,8 +131,8 @@ def evaluate(
             progress.finish()
         with claims.hold_write_lock():
             results = write_result_files(resumed)
-            if exported is not None:
-                exported(out)
+            if on_export is not None:
+                on_export(out)
             account.write_run_json(finished=time.time())
         merge_into_saved_costs(cache, account.costs)
         return Run(out, resumed.lines, results)
@@ -353,7 +357,7 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
         unmade = _answers_whose_evidence_failed(plan, out, cache)
         resumed, log = reopen_finished_run(out, plan), RunLog(out)
         log.write("started", f"all questions again from cached evidence, by revisit {__version__}")
-        processes = scoring_workers(cores(), len(plan.cases))
+        processes = scoring_worker_count(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
                 checks = [check for check in resumed.questions[case.id] if (case.id, check.id) not in unmade]

@@ -42,7 +42,7 @@ from revisit.engine.dependencies import Parameters, resolve_parameters
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.jobs import error_sentence
 from revisit.engine.plan import Plan
-from revisit.engine.worker_processes import SPAWN, end_with_parent, guard_child_start
+from revisit.engine.worker_processes import SPAWN, guard_child_start, ignore_interrupt_and_end_with_parent
 from revisit.media import save_npz
 
 CheckReference = tuple[bool, str, int, str]  # whether it is a gate, id, version, module
@@ -225,7 +225,11 @@ class Scorers(AbstractContextManager["Scorers"]):
 
     def __init__(self, processes: int, cache: EvidenceCache, units: Path) -> None:
         self.cache, self.units = cache, units
-        self._pool = ProcessPoolExecutor(processes, SPAWN, end_with_parent, (os.getpid(),)) if processes else None
+        self._pool = (
+            ProcessPoolExecutor(processes, SPAWN, ignore_interrupt_and_end_with_parent, (os.getpid(),))
+            if processes
+            else None
+        )
         self._pending: dict[Future[list[Record]], tuple[ScoringInput, Sequence[Metric | Gate], Done]] = {}
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -16,7 +16,7 @@ def require_worker_count(requested: int | None) -> None:
         raise UsageError(f"--workers takes 0 (in this process) or a number of processes, not {requested}")
 
 
-def observing_workers(requested: int | None, jobs: int, hosts: int) -> int:
+def observing_worker_count(requested: int | None, jobs: int, hosts: int) -> int:
     """Processes that decode: as many as were requested (--workers), else one for each core that no host keeps busy.
 
     Each host of networks, one per GPU, has one at least.
@@ -26,6 +26,6 @@ def observing_workers(requested: int | None, jobs: int, hosts: int) -> int:
     return min(max(1, hosts, min(cores() - CORES_OF_HOST * hosts, MOST_WORKERS)), jobs)
 
 
-def scoring_workers(most: int, cases: int) -> int:
+def scoring_worker_count(max_workers: int, cases: int) -> int:
     """Processes that score: none for a few cases."""
-    return min(most, cases // CASES_PER_SCORER)
+    return min(max_workers, cases // CASES_PER_SCORER)

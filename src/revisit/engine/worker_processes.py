@@ -245,7 +245,7 @@ def host_devices() -> list[str]:
 def _serve_networks_in_child(
     connection: Connection, address: Address, device: str, tasks: Sequence[ObserverTask], parent: int
 ) -> None:
-    end_with_parent(parent)
+    ignore_interrupt_and_end_with_parent(parent)
     if device:
         os.environ[DEVICE] = device
     from revisit.engine.inference_host import run_network_host
@@ -334,7 +334,7 @@ def temporary_environment_variables(variables: Mapping[str, str]) -> Iterator[No
 def _observe_jobs_in_child(
     connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None
 ) -> None:
-    end_with_parent(parent)
+    ignore_interrupt_and_end_with_parent(parent)
     host = None if address is None else HostConnection(address)
     if host is not None:
         os.nice(COURTESY)
@@ -361,12 +361,12 @@ def can_import_observers(job: ObservingJob) -> bool:
         return False
 
 
-def end_with_parent(parent: int) -> None:
+def ignore_interrupt_and_end_with_parent(parent_pid: int) -> None:
     """Leave Ctrl-C to the parent of this process, and ask Linux to end it when that is killed: it works for nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; a stopped process hears nothing less
-        if os.getppid() != parent:
+        if os.getppid() != parent_pid:
             os._exit(1)
 
 

@@ -237,7 +237,7 @@ class Monitor:
         >>> print(monitor.compute().sentence.partition(":")[0])
         memory 0.00 by return_consistency
         """
-        self.subset.settle_choice()
+        self.subset.allow_no_more_clips()
         self._part.names = list(self.subset.chosen)
         parts = gather_from_ranks(self._part)
         self._names = dict.fromkeys(name for part in parts for name in part.names)
@@ -373,7 +373,7 @@ class Subset:
 
     Of `names`, all that may come, `clips` are picked by a hash of each name: the choice depends on no order and on no
     rank. Where the names are not known, or the budget is in `seconds`, those that come first are taken until it is
-    used up; from the first `settle_choice` on they stay. Ranks share a budget out.
+    used up; from the first `allow_no_more_clips` on they stay. Ranks share a budget out.
     """
 
     def __init__(self, names: Collection[str], clips: int | None, seconds: float | None) -> None:
@@ -387,19 +387,19 @@ class Subset:
         self.chosen: list[str] = []  # as they came
         self.settled = False
 
-    def wants(self, name: str, spent: float, ranks: tuple[int, int] = (0, 1)) -> bool:
+    def wants(self, name: str, spent_seconds: float, rank_and_count: tuple[int, int] = (0, 1)) -> bool:
         """Whether a clip is scored, after so many seconds spent at this checkpoint by this rank."""
         if name in self.chosen:
             return True
         if self.settled or (self.allowed is not None and name not in self.allowed):
             return False
-        if self.seconds is not None and self.chosen and spent >= self.seconds:
+        if self.seconds is not None and self.chosen and spent_seconds >= self.seconds:
             return False
-        rank, count = ranks
+        rank, count = rank_and_count
         share = None if self.clips is None else self.clips // count + (rank < self.clips % count)
         return self.allowed is not None or share is None or len(self.chosen) < share
 
-    def settle_choice(self) -> None:
+    def allow_no_more_clips(self) -> None:
         """From now on these clips, and no others; without a budget any may come."""
         self.settled = bool(self.chosen) and (self.clips is not None or self.seconds is not None)
 
@@ -420,7 +420,7 @@ def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> 
                     f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
                 )
     with lock_run(out, alone=True):
-        resumed = resume_run(out, plan, fresh=True, request=None, adds=None)
+        resumed = resume_run(out, plan, fresh=True, request=None, dataset_case_ids=None)
         account = InvocationLog(resumed, cache, "revisit.Monitor", None, cached=0, adds=False)
         with RecordWriter(out / "records.jsonl") as writer:
             on_disk: set[tuple[str, str]] = set()  # a truth comes with each of its clips

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.control.job_runner import camera_plan_of_job, first_frame_path, read_provenance_or_none
+from revisit.control.job_runner import camera_plan_of_job, get_or_extract_first_frame, read_provenance_or_none
 from revisit.control.jobs import Job
 from revisit.core import Case, Clip, MediaError, RevisitError
 from revisit.core.cases import CATEGORY
@@ -45,7 +45,7 @@ def expected_of_job(job: Job, folder: Path) -> Expected:
             place = file.path if isinstance(file, Clip) else file
             if place is not None and not place.exists():
                 problem = f"{place}: no such file"
-        first = first_frame_path(job, folder) if not problem else None
+        first = get_or_extract_first_frame(job, folder) if not problem else None
         plan = camera_plan_of_job(job)
         path = None if plan is None else plan.path.c2w
     except RevisitError as error:

@@ -118,7 +118,7 @@ class ClipEntry:
         paired = metric in self.run.cards and self.run.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
         if self.reference_film is not None and (other is None or paired):
-            true_frame = self.reference_film.frame_at_share(at / max(self._last_frame_number(), 1))
+            true_frame = self.reference_film.frame_at_progress(at / max(self._last_frame_number(), 1))
             true_frame = true_frame if other is None else other
             return self._pictures_of_both((self.reference_film, true_frame, "visible", "truth"), at)
         return self._side_by_side_pictures(at, other, paired)

@@ -115,9 +115,9 @@ class FilmStrip:
         """The frame nearest to `frame` of which there is a picture."""
         return int(self.pictures.index[self._row_nearest_to(frame)])
 
-    def frame_at_share(self, share: float) -> int:
+    def frame_at_progress(self, progress: float) -> int:
         """The frame at a share of the clip's length, as far as there are pictures."""
-        return round(share * int(self.pictures.index[-1]))
+        return round(progress * int(self.pictures.index[-1]))
 
     def picture_address(self, frame: int) -> str:
         """Where the picture of a frame lies, relative to the report."""
@@ -133,9 +133,9 @@ class FilmStrip:
         return int(np.abs(self.pictures.index - frame).argmin())
 
 
-def evenly_spread_rows(count: int, most: int) -> list[int]:
+def evenly_spread_rows(row_count: int, max_rows: int) -> list[int]:
     """At most so many rows, evenly spread, both ends among them."""
-    return sorted({round(k) for k in np.linspace(0, count - 1, min(count, most))}) if count else []
+    return sorted({round(k) for k in np.linspace(0, row_count - 1, min(row_count, max_rows))}) if row_count else []
 
 
 Clock = dict[str, Any]  # `frames`, `fps` and `size` (width, height) of a clip

@@ -263,7 +263,7 @@ def _truth_score_is_low(id: str, truth: float) -> bool:
     return (share if metric.higher_is_better else 1 - share) < LOW
 
 
-def make_unscored(record: Record, kind: str, sentence: str, **changes: Any) -> Record:
+def make_unscored(record: Record, reason_kind: str, sentence: str, **changes: Any) -> Record:
     """The record without its score, with the reason why, and other fields changed."""
-    reason = Reason(kind, sentence)
+    reason = Reason(reason_kind, sentence)
     return record.with_changed_fields(status="unscored", value=None, raw=None, reason=reason, **changes)

@@ -58,14 +58,14 @@ class Cell:
         )
 
 
-def make_mean_cell(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
+def make_mean_cell(values_and_scenes: Sequence[tuple[float, str]], asked: int, limits: Limits = (None, None)) -> Cell:
     """A cell of (value, sample) that are no scores themselves, such as facts of them."""
-    return Cell(len(values), of, *mean_and_interval(values, limits))
+    return Cell(len(values_and_scenes), asked, *mean_and_interval(values_and_scenes, limits))
 
 
 def make_score_cell(
-    values: Sequence[tuple[float, str]],
-    of: int,
+    values_and_scenes: Sequence[tuple[float, str]],
+    asked: int,
     limits: Limits,
     higher_is_better: bool | None,
     two_valued: bool = False,
@@ -77,9 +77,9 @@ def make_score_cell(
 
     Parameters
     ----------
-    values
+    values_and_scenes
         Scores, each with its scene.
-    of
+    asked
         Clips that were asked.
     limits, higher_is_better
         Range and direction of the metric.
@@ -100,18 +100,20 @@ def make_score_cell(
     >>> make_score_cell([(1.0, "a"), (1.0, "b"), (1.0, "c")], 3, (0, 1), True, two_valued=True).interval[1]
     1.0
     """
-    mean, interval = mean_and_interval(values, limits, two_valued)
-    few = not two_valued and interval_hides_rare_failures(values, interval, limits, higher_is_better)
-    return Cell(len(values), of, mean, None if few else interval, failed, unscored or {}, few, clips or {})
+    mean, interval = mean_and_interval(values_and_scenes, limits, two_valued)
+    few = not two_valued and interval_hides_rare_failures(values_and_scenes, interval, limits, higher_is_better)
+    return Cell(
+        len(values_and_scenes), asked, mean, None if few else interval, failed, unscored or {}, few, clips or {}
+    )
 
 
 def mean_and_interval(
-    values: Sequence[tuple[float, str]], limits: Limits, two_valued: bool = False
+    values_and_scenes: Sequence[tuple[float, str]], limits: Limits, two_valued: bool = False
 ) -> tuple[float | None, Interval | None]:
     """The mean of (value, sample), and its interval within the limits; `two_valued` are only ever one or the other."""
-    if not values:
+    if not values_and_scenes:
         return None, None
-    numbers, samples = [value for value, _ in values], [sample for _, sample in values]
+    numbers, samples = [value for value, _ in values_and_scenes], [sample for _, sample in values_and_scenes]
     if two_valued and limits[0] is not None and limits[1] is not None:
         interval = interval_of_two_valued_mean(numbers, samples, (limits[0], limits[1]))
     else:
@@ -120,7 +122,10 @@ def mean_and_interval(
 
 
 def interval_hides_rare_failures(
-    values: Sequence[tuple[float, str]], interval: Interval | None, limits: Limits, higher_is_better: bool | None
+    values_and_scenes: Sequence[tuple[float, str]],
+    interval: Interval | None,
+    limits: Limits,
+    higher_is_better: bool | None,
 ) -> bool:
     """Whether all scores are good, and so alike that one failing scene more would lie outside their mean's interval.
 
@@ -128,12 +133,12 @@ def interval_hides_rare_failures(
     them tells how far down a failure would be.
     """
     low, high = limits
-    scenes = len({scene for _, scene in values})
+    scenes = len({scene for _, scene in values_and_scenes})
     if interval is None or low is None or high is None or higher_is_better is None:
         return False
     worst, best = (low, high) if higher_is_better else (high, low)
-    good = all(abs(value - best) <= GOOD * (high - low) for value, _ in values)
-    mean = sum(value for value, _ in values) / len(values)
+    good = all(abs(value - best) <= GOOD * (high - low) for value, _ in values_and_scenes)
+    mean = sum(value for value, _ in values_and_scenes) / len(values_and_scenes)
     with_a_failure = (mean * scenes + worst) / (scenes + 1)
     return good and scenes < SCENES_FOR_RARE_FAILURES and not interval[0] <= with_a_failure <= interval[1]
 

@@ -20,7 +20,7 @@ from revisit.results.funnel import RETURN_GATES
 from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.pairing import ClipKey, clip_key_without_seed
 from revisit.results.results import Results
-from revisit.results.score_names import compared_score, strip_held_suffix
+from revisit.results.score_names import strip_held_suffix, zero_below_noise_floor
 from revisit.stats.paired import (
     ALPHA,
     PairedTest,
@@ -225,7 +225,7 @@ def mean_scores_by_clip(results: Results, metric: str) -> dict[ClipKey, FoldedCl
     """The scores of all clips."""
     return _mean_over_seeds_by_clip(
         [
-            (record.case, compared_score(metric, record.value))
+            (record.case, zero_below_noise_floor(metric, record.value))
             for record in results.scores(metric)
             if record.value is not None
         ]

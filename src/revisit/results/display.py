@@ -45,26 +45,26 @@ HEADINGS = (*FAMILIES, OTHER)
 Name = TypeVar("Name")
 
 
-def number_text(value: float | None, beside: float | None = None) -> str:
+def number_text(value: float | None, decimals_like: float | None = None) -> str:
     """Two decimals, none from 100 on, two significant digits below 0.1: 0.67 30.45 119 0.00042; a dash for nothing.
 
-    `beside` another number it has no more decimals than that, unless nothing of it would be left.
+    `decimals_like` another number it has no more decimals than that, unless nothing of it would be left.
     """
     if value is None or not math.isfinite(value):
         return NOTHING
     places = _decimals_of_number(value)
-    if beside is not None and round(value, _decimals_of_number(beside)):
-        places = min(places, _decimals_of_number(beside))
+    if decimals_like is not None and round(value, _decimals_of_number(decimals_like)):
+        places = min(places, _decimals_of_number(decimals_like))
     return _format_with_decimals(value, places)
 
 
-def round_for_page(value: float, digits: int) -> float:
+def round_for_page(value: float, least_digits: int) -> float:
     """The value with so many digits, or with as many more as it takes to be written as the whole value is.
 
     0.19498 with three digits is 0.195, which a page would write as 0.20.
     """
     text = number_text(value)
-    return next(short for n in range(digits, 18) if number_text(short := float(f"{value:.{n}g}")) == text)
+    return next(short for n in range(least_digits, 18) if number_text(short := float(f"{value:.{n}g}")) == text)
 
 
 def signed_number_text(value: float) -> str:
@@ -96,10 +96,12 @@ def scored_of_asked_text(cell: Cell) -> str:
     return f"{cell.n}/{cell.of}"
 
 
-def cell_text(cell: Cell, interval: bool = True) -> str:
+def cell_text(cell: Cell, with_interval: bool = True) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash in place of the mean where nothing was scored."""
-    between = f" [{interval_ends_text(cell.interval)}]" if interval and cell.mean is not None and cell.interval else ""
-    few = f"; {FEW_SCENES}" if interval and cell.few_scenes else ""
+    between = (
+        f" [{interval_ends_text(cell.interval)}]" if with_interval and cell.mean is not None and cell.interval else ""
+    )
+    few = f"; {FEW_SCENES}" if with_interval and cell.few_scenes else ""
     return f"{number_text(cell.mean)}{between} ({scored_of_asked_text(cell)}{few})"
 
 
@@ -153,20 +155,20 @@ def name_of_significantly_best(cells: Mapping[Name, Cell], higher_is_better: boo
     return None if first is None else names[first]
 
 
-def unchanged_look_is_best(score_name: str, means: Iterable[float | None], truth: float | None) -> bool:
+def some_look_beats_truth(score_name: str, means: Iterable[float | None], truth_mean: float | None) -> bool:
     """Whether a score is best for an unchanged look, and somebody looks less changed than the truth itself."""
     metric = find_metric_of_score(score_name)
-    if metric is None or metric.id != score_name or not metric.rewards_unchanged or truth is None:
+    if metric is None or metric.id != score_name or not metric.rewards_unchanged or truth_mean is None:
         return False
-    return any(mean is not None and mean > truth for mean in means)
+    return any(mean is not None and mean > truth_mean for mean in means)
 
 
 def mark_best_and_second(
-    cells: Mapping[Name, Cell], higher_is_better: bool | None, as_printed: bool = False
+    cells: Mapping[Name, Cell], higher_is_better: bool | None, by_order_alone: bool = False
 ) -> dict[Name, str]:
-    """Which values are marked, as `best` and `second`; `as_printed` by their order alone, ties sharing a mark."""
+    """Which values are marked, as `best` and `second`; with `by_order_alone`, ties share a mark."""
     scored = {name: cell for name, cell in cells.items() if cell.mean is not None}
-    if as_printed:
+    if by_order_alone:
         if higher_is_better is None or len(scored) < 2:
             return {}
         order = sorted({cell.mean for cell in scored.values()}, reverse=higher_is_better)[:2]  # type: ignore[type-var]

@@ -70,10 +70,10 @@ def memory_scored_stage(results: ClipAnswers, metrics: Sequence[str]) -> list[St
     return [make_stage("memory scored", [case for case in results.readable.cases if case.id in scored])]
 
 
-def dataset_funnel(results: ClipAnswers, memory: Sequence[str]) -> list[Stage]:
+def dataset_funnel(results: ClipAnswers, memory_metrics: Sequence[str]) -> list[Stage]:
     """Expected clips → those that are there → readable → those with a score of these metrics of memory."""
     stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
-    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_scored_stage(results, memory)]
+    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_scored_stage(results, memory_metrics)]
 
 
 def make_stage(name: str, clips: Sequence[Any]) -> Stage:
@@ -82,11 +82,15 @@ def make_stage(name: str, clips: Sequence[Any]) -> Stage:
 
 
 def cases_passing_gate(
-    results: ClipAnswers, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()
+    results: ClipAnswers, cases: Iterable[Case], gate: str, passing_labels: Sequence[str] = ()
 ) -> list[Case]:
     """The cases that a gate found to be so, or where it is open."""
     answers = [(case, results.answer(case, gate) or NO_ANSWER) for case in cases]
-    return [case for case, answer in answers if (answer.label in labels if labels else answer.status == "open")]
+    return [
+        case
+        for case, answer in answers
+        if (answer.label in passing_labels if passing_labels else answer.status == "open")
+    ]
 
 
 def count_testable_and_all(funnel: Sequence[Stage]) -> tuple[int, int] | None:

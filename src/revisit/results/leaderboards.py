@@ -141,7 +141,7 @@ def mark_best_and_second_rows(board: Board, rows: Sequence[BoardRow], column: Bo
     marks_by_row: dict[int, str] = {}
     values = [(row.role, mean) for row in rows if (mean := row.cell(column).mean) is not None]
     truth = max((mean for role, mean in values if role == CEILING), default=None)
-    if display.unchanged_look_is_best(column.key, (mean for role, mean in values if role != CEILING), truth):
+    if display.some_look_beats_truth(column.key, (mean for role, mean in values if role != CEILING), truth):
         return marks_by_row
     for group in dict.fromkeys(row.group for row in rows if not row.role):
         cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
@@ -247,23 +247,25 @@ def protocol_tag(facts: RunFile) -> str:
 
 
 def truth_digests(
-    plan: PlanFile, part: Results, key: Callable[[Case], ClipKey] = clip_key_without_seed
+    plan: PlanFile, part: Results, clip_key_of: Callable[[Case], ClipKey] = clip_key_without_seed
 ) -> dict[ClipKey, str]:
     """Clip -> digests of the true videos that it is compared with, by which a board knows its dataset."""
     ids = {case.id for case in part.cases}
     entries = [case for case in plan["cases"] if case["id"] in ids]
-    digests = reference_digests((case for case in entries if case.get("reference_digest") != case.get("digest")), key)
+    digests = reference_digests(
+        (case for case in entries if case.get("reference_digest") != case.get("digest")), clip_key_of
+    )
     return {name: " ".join(sorted(several)) for name, several in digests.items()}
 
 
 def reference_digests(
-    entries: Iterable[CaseEntry], key: Callable[[Case], ClipKey] = clip_key_without_seed
+    entries: Iterable[CaseEntry], clip_key_of: Callable[[Case], ClipKey] = clip_key_without_seed
 ) -> dict[ClipKey, set[str]]:
     """Clip -> digests of what its seeds are compared with; a scene may have several clips, each with one of its own."""
     digests: dict[ClipKey, set[str]] = {}
     for entry in entries:
         if reference := entry.get("reference_digest"):
-            digests.setdefault(key(case_from_json(entry)), set()).add(reference)
+            digests.setdefault(clip_key_of(case_from_json(entry)), set()).add(reference)
     return digests
 
 

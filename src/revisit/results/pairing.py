@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from revisit.core import METRICS, Case, Record
 from revisit.results.cells import Interval, difference_interval, metric_range_width
-from revisit.results.score_names import compared_score, strip_held_suffix
+from revisit.results.score_names import strip_held_suffix, zero_below_noise_floor
 from revisit.stats.paired import ALPHA, paired_test
 from revisit.stats.pairwise import Ranking, rank_models
 
@@ -34,7 +34,7 @@ class Pair:
         """Both scores, as models are compared by them."""
         assert self.first.value is not None and self.second.value is not None
         metric = self.first.question
-        return compared_score(metric, self.first.value), compared_score(metric, self.second.value)
+        return zero_below_noise_floor(metric, self.first.value), zero_below_noise_floor(metric, self.second.value)
 
     @property
     def difference(self) -> float:
@@ -99,7 +99,7 @@ def rank_models_by_scores(scores: Sequence[Record], metric: str, two_valued: boo
     for record in sorted(scores, key=lambda record: record.case.model):
         key = record.case.pairing_key
         if record.value is not None and (record.case.model, key) not in ambiguous:
-            by_model.setdefault(record.case.model, {})[key] = compared_score(metric, record.value)
+            by_model.setdefault(record.case.model, {})[key] = zero_below_noise_floor(metric, record.value)
     scenes: dict[Hashable, Hashable] = {record.case.pairing_key: record.case.scene for record in scores}
     higher = METRICS[strip_held_suffix(metric)].higher_is_better is not False
     return rank_models(by_model, scenes, higher, metric_range_width(metric) if two_valued else None)

@@ -25,7 +25,7 @@ def strip_held_suffix(score_name: str) -> str:
     return score_name.removesuffix(HELD)
 
 
-def compared_score(score_name: str, score: float) -> float:
+def zero_below_noise_floor(score_name: str, score: float) -> float:
     """A score as models are compared by it: 0 below the noise floor of its metric."""
     metric = find_metric_of_score(score_name)
     return 0.0 if metric is not None and score < metric.noise_floor else score
@@ -39,16 +39,18 @@ def find_metric_of_score(score_name: str) -> Metric | None:
     return METRICS[measured]
 
 
-def resolve_score_ids(names: Iterable[str], available: Sequence[str], where: object, suite: str = "") -> list[str]:
+def resolve_score_ids(
+    names_or_groups: Iterable[str], available: Sequence[str], run_label: object, suite: str = ""
+) -> list[str]:
     """Ids of scores that a run has, from ids (also of what is held to the truth) and groups, joined by commas or not.
 
     Parameters
     ----------
-    names
+    names_or_groups
         What was typed, such as ``["psnr,ssim", "fidelity"]``.
     available
         Metrics that the run, or one of the runs, asked.
-    where
+    run_label
         What the run is called in a sentence.
     suite
         The suite whose groups may be named.
@@ -60,14 +62,14 @@ def resolve_score_ids(names: Iterable[str], available: Sequence[str], where: obj
     """
     groups = SUITES[suite].groups if suite in SUITES else {}
     chosen: dict[str, None] = {}
-    for name in split_commas(names):
+    for name in split_commas(names_or_groups):
         members = [id for id in groups.get(name, ()) if id in available]
         if strip_held_suffix(name) in available:
             chosen[name] = None
         elif members:
             chosen.update(dict.fromkeys(members))
         elif name in METRICS or name in groups:
-            raise UsageError(f"{name} was not asked in {where}; the same eval command with `-m {name}` adds it")
+            raise UsageError(f"{name} was not asked in {run_label}; the same eval command with `-m {name}` adds it")
         else:
             hint = suggest_names(name, dict.fromkeys([*available, *METRICS, *groups]))
             raise UsageError(f"there is no metric called {name!r}; {hint}")

@@ -37,7 +37,7 @@ class StandIn:
         return f"{METRICS[self.metric].title} by {self.made_by} (published: {self.published_by})"
 
 
-def stand_in_maker_and_published(record: Record) -> tuple[str, str]:
+def stand_in_maker_and_replaced(record: Record) -> tuple[str, str]:
     """Who made a score in the place of whom; two empty texts where it is the published one, or no score."""
     if not record.scored or record.question not in METRICS:
         return "", ""
@@ -51,7 +51,7 @@ def stand_in_maker_and_published(record: Record) -> tuple[str, str]:
 
 def is_stand_in(record: Record) -> bool:
     """Whether a score was made by another than the maker of its published column."""
-    return bool(stand_in_maker_and_published(record)[0])
+    return bool(stand_in_maker_and_replaced(record)[0])
 
 
 def separate_stand_ins(results: Results) -> Results:
@@ -79,12 +79,12 @@ def unscore_truth_of_other_makers(results: Results) -> Results:
     makers: dict[str, set[str]] = {}
     for record in results.records if results.truths else ():
         if record.scored and record.question in METRICS and METRICS[record.question].published_by:
-            makers.setdefault(record.question, set()).add(stand_in_maker_and_published(record)[0])
+            makers.setdefault(record.question, set()).add(stand_in_maker_and_replaced(record)[0])
     if not makers:
         return results
 
     def unscore_if_other_maker(record: Record) -> Iterable[Record]:
-        maker = stand_in_maker_and_published(record)[0] if record.case.truth else ""
+        maker = stand_in_maker_and_replaced(record)[0] if record.case.truth else ""
         if not record.case.truth or not record.scored or maker in makers.get(record.question, ("",)):
             return (record,)
         published = " and ".join(one.title for one in METRICS[record.question].published_by)
@@ -108,7 +108,7 @@ def truth_of_other_makers_sentences(results: Results) -> list[str]:
 
 
 def _split_stand_in(record: Record) -> Iterable[Record]:
-    made_by, published = stand_in_maker_and_published(record)
+    made_by, published = stand_in_maker_and_replaced(record)
     if not made_by:
         return (record,)
     why = f"measured by {made_by}, which stands in for {published}"
@@ -122,7 +122,7 @@ def list_stand_ins(results: Results) -> list[StandIn]:
     for record in results.records:
         id = record.question.removesuffix(STAND_IN)
         measured = record if id == record.question else record.with_changed_fields(question=id)
-        made_by, published = stand_in_maker_and_published(measured)
+        made_by, published = stand_in_maker_and_replaced(measured)
         if made_by:
             found[StandIn(id, made_by, published)] = None
     return list(found)
@@ -144,7 +144,7 @@ def stand_in_scores_csv(results: Results) -> str:
     """A row per stand-in."""
     rows = []
     for record in results.records:
-        made_by, published = stand_in_maker_and_published(record)
+        made_by, published = stand_in_maker_and_replaced(record)
         if made_by:
             case, metric = record.case, METRICS[record.question]
             about = [case.model, case.sample, case.subset, case.condition, str(case.seed)]

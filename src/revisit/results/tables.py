@@ -15,7 +15,7 @@ from revisit.core.grouping import group_items
 from revisit.core.text import join_names
 from revisit.results.ceilings import count_low_truth_scores, metrics_changed_by_truth
 from revisit.results.cells import Cell, CellEntry, make_mean_cell
-from revisit.results.display import name_of_significantly_best, score_title, unchanged_look_is_best
+from revisit.results.display import name_of_significantly_best, score_title, some_look_beats_truth
 from revisit.results.file_types import Stage
 from revisit.results.funnel import count_funnel_stages
 from revisit.results.results import Results
@@ -133,7 +133,7 @@ def standard_summary(
 
 def _best_of(metric: str, cells: Mapping[str, Cell], ranked: Iterable[str], truth: Cell | None) -> str | None:
     """The model that can be called best in a metric; none where an unchanged look would be."""
-    if unchanged_look_is_best(metric, (cell.mean for cell in cells.values()), None if truth is None else truth.mean):
+    if some_look_beats_truth(metric, (cell.mean for cell in cells.values()), None if truth is None else truth.mean):
         return None
     return name_of_significantly_best({model: cells[model] for model in ranked}, METRICS[metric].higher_is_better)
 
@@ -209,11 +209,13 @@ def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     return counts_by_part
 
 
-def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, object]]:
+def rejection_rows(rejected: Sequence[Rejected], noun: str, place_fields: Sequence[str]) -> list[dict[str, object]]:
     """What was refused, one by one; what is missing, in one sentence per model and place, which names a few."""
     rows: list[dict[str, object]] = [{"id": one.id, "reason": one.reason} for one in rejected if not one.missing]
     missing = [entry for entry in rejected if entry.missing]
-    by_place = group_items(missing, lambda entry: (entry.model, "/".join(getattr(entry, name) for name in places)))
+    by_place = group_items(
+        missing, lambda entry: (entry.model, "/".join(getattr(entry, name) for name in place_fields))
+    )
     for (model, place), entries in by_place.items():
         ids = (entry.id.removesuffix("#0").removesuffix(f"@{model}") for entry in entries)
         names = [id.removeprefix(f"{place}/") for id in ids]

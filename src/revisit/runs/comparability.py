@@ -53,11 +53,11 @@ class Side:
         return self.run.facts
 
 
-def read_sides(words: Sequence[str]) -> list[Side]:
+def read_sides(run_arguments: Sequence[str]) -> list[Side]:
     """What to compare: runs (all their models), RUN:MODEL, or a run followed by names of its models."""
     runs: dict[str, Run] = {}
     words_read: list[tuple[str, str | None]] = []  # runs, and the model that was named of each
-    for word in words:
+    for word in run_arguments:
         parts = word.split(":")  # names of models may have colons, too
         with_model = [(":".join(parts[:k]), ":".join(parts[k:])) for k in range(len(parts) - 1, 0, -1)]
         places: list[tuple[str, str | None]] = [(word, None), *with_model]
@@ -174,7 +174,11 @@ class SideComparison:
 
 
 def compare_sides(
-    pairs: Iterable[tuple[Side, Side]], metrics: Sequence[str] = (), by: Sequence[str] = (), *, every: bool = False
+    pairs: Iterable[tuple[Side, Side]],
+    metrics: Sequence[str] = (),
+    by: Sequence[str] = (),
+    *,
+    every_metric: bool = False,
 ) -> list[SideComparison]:
     """Compare the sides of each pair clip by clip; p is corrected over everything that is compared here.
 
@@ -186,12 +190,12 @@ def compare_sides(
         Names of scores; those of the verdict by default.
     by
         Expressions of groups of clips that are compared by themselves, too.
-    every
+    every_metric
         All metrics that the first run asked, where none is named.
     """
     comparisons = []
     for first, second in pairs:
-        asked_ids = list(first.facts["protocol"]["metrics"]) if every else question_metrics_of_run(first.facts)
+        asked_ids = list(first.facts["protocol"]["metrics"]) if every_metric else question_metrics_of_run(first.facts)
         names = metrics or ranking_score_ids([first, second], asked_ids)
         refused = reasons_not_to_compare(first, second, names)
         comparable = tuple(name for name in names if name not in refused)

@@ -24,9 +24,9 @@ PLACES = {
 }
 
 
-def why_cannot_convert(convert: str) -> str | None:
+def why_cannot_convert(conversion: str) -> str | None:
     """Why this conversion cannot be done here, or None."""
-    missing = [name for name in LIBRARIES.get(convert, ()) if find_spec(name) is None]
+    missing = [name for name in LIBRARIES.get(conversion, ()) if find_spec(name) is None]
     return f"{missing[0]} is not installed, but is needed to convert these weights: {INSTALL}" if missing else None
 
 

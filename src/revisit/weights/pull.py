@@ -120,7 +120,7 @@ def forecast_pull(ids: Sequence[str], *, again: bool = False) -> list[dict[str, 
 
 
 def _pull_entry(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
-    local = find_local_weights(locked, read=again)
+    local = find_local_weights(locked, read_bytes=again)
     if not isinstance(local, str) and (local.receipt is None or not again):
         return PullResult(locked.id, local.state, str(local.first_file))
     was_damaged = isinstance(local, WeightsProblem) and local.state == DAMAGED

@@ -97,10 +97,10 @@ class WeightsProblem(str):
         return trouble
 
 
-def find_local_weights(entry: LockedWeights, *, read: bool = False) -> LocalWeights | WeightsProblem:
+def find_local_weights(entry: LockedWeights, *, read_bytes: bool = False) -> LocalWeights | WeightsProblem:
     """The files of an entry on this machine, or what is wrong with them.
 
-    Bytes of a pulled file are read where its time is not that of the pull, once, or where the caller wants them `read`.
+    Bytes of a pulled file are read where its time is not that of the pull, once, or where `read_bytes` asks for it.
     """
     base = weights_root()
     names = [file.becomes for file in entry.files]
@@ -116,12 +116,14 @@ def find_local_weights(entry: LockedWeights, *, read: bool = False) -> LocalWeig
         absent = next((name for name in names if not (folder / name).is_file()), names[0])
         return LocalWeights(files, None) if files else WeightsProblem(folder / absent)
     for file in entry.files:
-        if trouble := _pulled_file_problem(folder / file.becomes, file, receipt.files.get(file.becomes), read):
+        if trouble := _pulled_file_problem(folder / file.becomes, file, receipt.files.get(file.becomes), read_bytes):
             return trouble
     return LocalWeights({name: folder / name for name in names}, receipt)
 
 
-def _pulled_file_problem(path: Path, file: LockedFile, record: FileRecord | None, read: bool) -> WeightsProblem | None:
+def _pulled_file_problem(
+    path: Path, file: LockedFile, record: FileRecord | None, read_bytes: bool
+) -> WeightsProblem | None:
     """What is wrong with a pulled file, after what its receipt says of it."""
     name = file.becomes
     try:
@@ -136,10 +138,10 @@ def _pulled_file_problem(path: Path, file: LockedFile, record: FileRecord | None
         made_from = f"{name} was made from {record.source_sha256[:12]}..."
         return WeightsProblem(f"{made_from}, but the lock now names {file.sha256[:12]}...", OUTDATED)
     is_of_pull = state.st_mtime_ns == record.mtime_ns
-    if not read and is_of_pull and not _remembered_digest(_path_size_and_time(path, state)):
+    if not read_bytes and is_of_pull and not _remembered_digest(_path_size_and_time(path, state)):
         return None  # as the pull left it, and nobody has read anything else since
     try:
-        digest = cached_sha256(path, read=read)
+        digest = cached_sha256(path, read_bytes=read_bytes)
     except MediaError as error:
         return WeightsProblem(error, DAMAGED)
     if digest != record.sha256:
@@ -208,10 +210,10 @@ Facts = tuple[str, int, int]  # path, size and time of a file: what a digest is 
 _known: dict[Facts, str] = {}  # digests that this process has read or found; nothing where there was none to find
 
 
-def cached_sha256(path: Path, *, read: bool = False) -> str:
-    """SHA-256 of a file, computed once for each size and time it has, or anew where its bytes must be `read`."""
+def cached_sha256(path: Path, *, read_bytes: bool = False) -> str:
+    """SHA-256 of a file, computed once for each size and time it has, or anew with `read_bytes`."""
     facts = _path_size_and_time(path, path.stat())
-    if not read and (cached := _remembered_digest(facts)):
+    if not read_bytes and (cached := _remembered_digest(facts)):
         return cached
     _known[facts] = digest = file_digest(path)
     for note in _digest_note_paths(facts):
@@ -332,7 +334,7 @@ def ids_with_local_files() -> Sequence[str]:
 def check_local_weights(id: str) -> WeightsCheck:
     """Read all files of an entry."""
     locked = require_lock_entry(id)
-    local = find_local_weights(locked, read=True)
+    local = find_local_weights(locked, read_bytes=True)
     if isinstance(local, str):
         return WeightsCheck(id, local.state, weights_problem_text(locked, local))
     if local.receipt is None:
@@ -343,7 +345,7 @@ def check_local_weights(id: str) -> WeightsCheck:
 
 def _digest_comparison_text(locked: LockedWeights, name: str, path: Path) -> str:
     """What a file that was put there by hand is, beside the one that was published."""
-    digest = cached_sha256(path, read=True)
+    digest = cached_sha256(path, read_bytes=True)
     file = next((file for file in locked.files if file.becomes == name), locked.files[0])
     if not file.sha256:
         comparison = "not checked: the lock has no digest"

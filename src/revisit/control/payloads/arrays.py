@@ -153,7 +153,7 @@ def write_mouse_units(ask: PayloadRequest) -> dict[str, bytes]:
     mouse = np.stack([_mouse_pulses(pitch), _mouse_pulses(yaw)], axis=1)
     keyboard = np.zeros((len(yaw), 6))
     path, heading = ask.plan.path.c2w, _pitch_and_yaw_of_mouse(mouse)[:, 1]
-    keyboard[:-1, :4] = family.keys_for_path(path, together=TWO_KEYS / KEY)
+    keyboard[:-1, :4] = family.keys_for_path(path, two_key_speed=TWO_KEYS / KEY)
     amplified = not np.allclose(path[:, :3, :3], ask.c2w[:, :3, :3])
     off, scale = family.largest_distance_and_scale(
         path[:, :3, 3] - path[0, :3, 3], _positions_of_keys(keyboard, heading), shape_only=True
@@ -161,7 +161,7 @@ def write_mouse_units(ask: PayloadRequest) -> dict[str, bytes]:
     if not amplified and off > scale * KEY:
         # A frame goes along the heading that it begins with, which trails a fast turn: further keys make up for that.
         grounds = np.stack([rotation_from_axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
-        keyboard[:-1, :4] = family.keys_for_path(path, together=TWO_KEYS / KEY, heading=grounds)
+        keyboard[:-1, :4] = family.keys_for_path(path, two_key_speed=TWO_KEYS / KEY, heading_rotations=grounds)
     return family.npz_payload(keyboard=keyboard, mouse=mouse)
 
 
@@ -169,7 +169,7 @@ def read_mouse_units(files: Files, frame_count: int) -> LoadedPath:
     """The path that keys and mouse lead along."""
     keyboard, mouse = (family.load_array_as_float(files["npz"], name) for name in ("keyboard", "mouse"))
     pitch, yaw = _pitch_and_yaw_of_mouse(mouse).T
-    c2w = make_rigid_poses(family.level_rotations(yaw, pitch))
+    c2w = make_rigid_poses(family.rotations_without_roll(yaw, pitch))
     if not keyboard.any():
         return LoadedPath(np.arange(frame_count), c2w)
     c2w[:, :3, 3] = _positions_of_keys(keyboard, yaw)
@@ -200,7 +200,7 @@ def _key_steps(keyboard: np.ndarray) -> np.ndarray:
 
 def _yaw_and_pitch_of_level_path(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     family.require_level_path(c2w)
-    return family.unrolled_yaw_and_pitch(c2w, "a mouse cannot do")
+    return family.yaw_and_pitch_or_refuse_roll(c2w, "a mouse cannot do")
 
 
 def _mouse_pulses(angle: np.ndarray) -> np.ndarray:

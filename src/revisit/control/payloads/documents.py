@@ -143,7 +143,7 @@ def read_unreal_strings(files: Files, frame_count: int) -> LoadedPath:
 
 def write_angles(ask: PayloadRequest) -> dict[str, bytes]:
     """The three lines of a path that goes one way, or one way and then another, half the clip each."""
-    yaw, pitch = family.unrolled_yaw_and_pitch(ask.c2w, "pitch and yaw cannot express")
+    yaw, pitch = family.yaw_and_pitch_or_refuse_roll(ask.c2w, "pitch and yaw cannot express")
     forward, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
     if aside > STILL or (turns and np.abs(forward).max() > STILL):
@@ -171,7 +171,7 @@ def read_angles(files: Files, frame_count: int) -> LoadedPath:
     keyframes = [np.array(line.split(), dtype=float) for line in files["txt"].decode().splitlines()]
     share = np.linspace(0, 1, frame_count)
     pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in keyframes)
-    c2w = make_rigid_poses(family.level_rotations(yaw, -pitch))
+    c2w = make_rigid_poses(family.rotations_without_roll(yaw, -pitch))
     moves = not yaw.any() and not pitch.any() and bool(forward.any())
     if moves:
         c2w[:, 2, 3] = forward

@@ -102,30 +102,32 @@ def loaded_path_of_all_frames(c2w: np.ndarray) -> LoadedPath:
     return LoadedPath(np.arange(len(c2w)), poses_relative_to_first(c2w))
 
 
-def latent_frame_numbers(count: int) -> np.ndarray:
+def latent_frame_numbers(frame_count: int) -> np.ndarray:
     """Frames 0, 4, 8, ... of so many: one for each latent frame."""
-    return np.arange(0, count, LATENT_STRIDE)
+    return np.arange(0, frame_count, LATENT_STRIDE)
 
 
-def level_rotations(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
+def rotations_without_roll(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
     """Rotations (N, 3, 3) of a camera that does not roll."""
     return np.stack([rotation_from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
 
 
-def unrolled_yaw_and_pitch(c2w: np.ndarray, problem: str) -> tuple[np.ndarray, np.ndarray]:
-    """Degrees of yaw, unwrapped, and of pitch; PayloadError with a `problem` where the path rolls."""
+def yaw_and_pitch_or_refuse_roll(c2w: np.ndarray, why_no_roll: str) -> tuple[np.ndarray, np.ndarray]:
+    """Degrees of yaw, unwrapped, and of pitch; PayloadError with `why_no_roll` where the path rolls."""
     yaw, pitch = yaw_pitch_of_rotation(c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
-    if float(angle_between_rotations(level_rotations(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
-        raise PayloadError(f"the path rolls, which {problem}; choose another generator")
+    if float(angle_between_rotations(rotations_without_roll(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
+        raise PayloadError(f"the path rolls, which {why_no_roll}; choose another generator")
     return yaw, pitch
 
 
-def largest_distance_and_scale(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
+def largest_distance_and_scale(
+    target_positions: np.ndarray, actual_positions: np.ndarray, *, shape_only: bool
+) -> tuple[float, float]:
     """(the largest distance between two ways, the scale of one): the best scale, where the size of it is not known."""
-    power = float((actual * actual).sum())
-    scale = max(0.0, float((target * actual).sum()) / power) if shape_only and power else 1.0
-    return float(np.linalg.norm(target - scale * actual, axis=1).max()), scale
+    power = float((actual_positions * actual_positions).sum())
+    scale = max(0.0, float((target_positions * actual_positions).sum()) / power) if shape_only and power else 1.0
+    return float(np.linalg.norm(target_positions - scale * actual_positions, axis=1).max()), scale
 
 
 def accumulate_poses(steps: Iterable[np.ndarray]) -> np.ndarray:
@@ -141,7 +143,9 @@ KEYS = {
 }
 
 
-def keys_for_path(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray | None = None) -> np.ndarray:
+def keys_for_path(
+    c2w: np.ndarray, *, two_key_speed: float = 1.0, heading_rotations: np.ndarray | None = None
+) -> np.ndarray:
     """Keys forward, back, left and right (N - 1, 4), 0 or 1, that lead along a level path.
 
     A key has one speed, so the fastest stretch of the path sets it and slower ones are made in pulses. Between two
@@ -151,25 +155,25 @@ def keys_for_path(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray
     ----------
     c2w
         Poses (N, 4, 4).
-    together
+    two_key_speed
         Speed along each of two axes when two keys are held, over the speed of one key alone.
-    heading
+    heading_rotations
         Rotations (N - 1, 2, 2) of the ground that the keys act along; those halfway between two poses by default, so
         that an arc needs one key.
     """
     at = c2w[:, [0, 2], 3]
-    heading = headings_between_poses(c2w) if heading is None else heading
-    steps = np.einsum("nji,nj->ni", heading, np.diff(at, axis=0))
+    heading_rotations = headings_between_poses(c2w) if heading_rotations is None else heading_rotations
+    steps = np.einsum("nji,nj->ni", heading_rotations, np.diff(at, axis=0))
     long, short = np.sort(np.abs(steps), axis=1)[:, ::-1].T
-    step = float((long - short + short / together).max(initial=0.0))
+    step = float((long - short + short / two_key_speed).max(initial=0.0))
     rows = np.zeros((len(steps), 4))
     if step <= STILL:
         return rows
     step_by_keys = {
-        keys: np.array(direction) * step * (together if all(direction) else 1) for keys, direction in KEYS.items()
+        keys: np.array(direction) * step * (two_key_speed if all(direction) else 1) for keys, direction in KEYS.items()
     }
     reached = at[0]
-    for k, turn in enumerate(heading):
+    for k, turn in enumerate(heading_rotations):
         target = turn.T @ (at[k + 1] - reached)
         off = {keys: float(np.linalg.norm(target - direction)) for keys, direction in step_by_keys.items()}
         near = [keys for keys, distance in off.items() if distance <= (0.5 + 1e-6) * step]

@@ -50,7 +50,7 @@ def _jobs_of_manifest(source: Path, model_folder: Path, request: BatchRequest, l
         name = f"{clip_id}#{case.seed}" if case.seed else clip_id
         truth = case.reference or case.clip
         properties = clip_frames_fps_and_size(truth.path) if truth.path.is_file() else {}
-        frames = request.clip_length(properties.get("frames") or FRAMES)
+        frames = request.clip_frame_count(properties.get("frames") or FRAMES)
         size = request.size or (request.to.size if request.to else tuple(properties.get("size") or SIZE))
         path = compile_script(case.camera, frames=frames).path.c2w if case.camera else None
         yield Job(

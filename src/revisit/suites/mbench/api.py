@@ -116,6 +116,11 @@ def run_eval(
     plan = request.plan(judge=judge_choice.facts if judge_choice else None)
     warn_or_raise_if_unavailable(plan)
     run = evaluate(
-        plan, Path(output), request=request.as_json(), workers=workers, judge=judge_choice, adds=data.all_case_ids()
+        plan,
+        Path(output),
+        request=request.as_json(),
+        workers=workers,
+        judge=judge_choice,
+        dataset_case_ids=data.all_case_ids(),
     )
     return dict(run.summary)

@@ -175,7 +175,7 @@ def evaluate_dataset(
     words = [part.replace(vlm_api_key, "[key]") if vlm_api_key else part for part in sys.argv[1:]]
     run = run_evaluation(
         request, output, quiet=quiet or no_progress_bar, command=shlex.join(["revisit", *words]), fresh=fresh,
-        workers=workers, adds=data.all_case_ids(),
+        workers=workers, dataset_case_ids=data.all_case_ids(),
     )  # fmt: skip
     if not no_log_file:
         _write_log(run, log_file or output / "eval.log")

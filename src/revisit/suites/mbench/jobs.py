@@ -102,7 +102,7 @@ def _camera_job_fields(data: MBenchDataset, item: ListItem, request: BatchReques
     if isinstance(motion, Reason):
         raise UsageError(motion.sentence)
     usual = round((item.seconds_in_condition or SECONDS) * (request.fps or FPS)) + 1
-    frames = request.clip_length(usual)
+    frames = request.clip_frame_count(usual)
     phases = list(motion.phases)
     if motion.waits:
         phases = [(phases[0][0], EXIT), (WAIT, STAY), (phases[1][0], REENTER)]
@@ -131,7 +131,7 @@ def _caption_job_fields(item: ListItem, request: BatchRequest) -> dict[str, Any]
     texts = segment_captions(item.facts)
     if not texts:
         raise UsageError("its sample has no caption_segments, which tell what happens when")
-    frames = request.clip_length(round(SEGMENT * (request.fps or FPS)) * len(texts) + 1)
+    frames = request.clip_frame_count(round(SEGMENT * (request.fps or FPS)) * len(texts) + 1)
     counts = split_frames(frames, [1.0] * len(texts))
     firsts = accumulate(counts[:-1], initial=0)
     parts = tuple(Segment(*part) for part in zip(texts, firsts, counts, strict=True))

@@ -37,7 +37,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
 
 def _clip_jobs(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
     metadata = data.read_metadata()
-    frames = request.clip_length(FRAMES)
+    frames = request.clip_frame_count(FRAMES)
     for subset in SHEETS:
         sheet = data.marks_sheets.get(subset)
         left_out += sheet.unusable.values() if sheet else ()

@@ -84,7 +84,7 @@ def evaluate_mind_predictions(
             shutil.copyfile(folder / "result.json", temporary)
 
     place = run or Path("runs") / name
-    finished_run = run_evaluation(request, place, quiet=quiet, fresh=fresh, workers=workers, exported=copy_result_json)
+    finished_run = run_evaluation(request, place, quiet=quiet, fresh=fresh, workers=workers, on_export=copy_result_json)
     code = write_report_and_print_summary(finished_run, report=report, show_all=True, json=json)
     console.print_to_stderr(f"results: {json_path}")
     raise typer.Exit(code)

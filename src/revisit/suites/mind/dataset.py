@@ -101,7 +101,7 @@ def _common_job_fields(
     perspective: str, test: str, name: str, rows: Sequence[ActionRow], request: BatchRequest
 ) -> dict[str, Any]:
     """What jobs of both kinds have: length, keys and path."""
-    frames = min(request.clip_length(len(rows)), len(rows))
+    frames = min(request.clip_frame_count(len(rows)), len(rows))
     rows = rows[:frames]
     actions = tuple({key: int(row.get(key, 0)) for key in KEYS} for row in rows)
     path, script = None, ""

@@ -47,7 +47,7 @@ def summarise(results: Results) -> dict[str, Any]:
         name: results.where(subset=name) for name in dict.fromkeys(entry.subset for entry in results.entries) if name
     }
     loops = [metric for metric in LOOPS if metric in results.metrics]
-    standard = standard_summary(results, funnel=partial(dataset_funnel, memory=loops), parts=parts)
+    standard = standard_summary(results, funnel=partial(dataset_funnel, memory_metrics=loops), parts=parts)
     return standard | {"headline": dimension_tables(results)}
 
 

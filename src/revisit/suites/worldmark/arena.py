@@ -160,7 +160,7 @@ def worldmark_generation_jobs(data: Path, out: Path | None, request: BatchReques
 def _job_of_case(
     arena_case: ArenaCase, out: Path, request: BatchRequest, amounts: dict[str, float], seconds: float
 ) -> Job:
-    frames = request.clip_length(round(len(arena_case.keys) * seconds * request.frame_rate) + 1)
+    frames = request.clip_frame_count(round(len(arena_case.keys) * seconds * request.frame_rate) + 1)
     counts = split_frames(frames - 1, [1.0] * len(arena_case.keys))
     return Job(
         id=arena_case.id, out=out, suite="worldmark", sample=f"{arena_case.domain}/{arena_case.image:03d}",

@@ -49,7 +49,9 @@ BOUNDS = (0.0, 100.0)
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    standard = standard_summary(results, funnel=partial(dataset_funnel, memory=MEMORY), parts=results_by_split(results))
+    standard = standard_summary(
+        results, funnel=partial(dataset_funnel, memory_metrics=MEMORY), parts=results_by_split(results)
+    )
     return standard | {"headline": split_tables(separate_stand_ins(results))}
 
 
