@@ -34,7 +34,7 @@ from revisit.media import open_clip
 from revisit.metrics.view_gate import SUPPORTED, VERIFIED, phases_of_first_view, view_relations, view_return
 from revisit.observers import matching, views
 from revisit.observers.matching import CELLS, Link, Points, find_described_points, link_by_similarity, match_points
-from revisit.observers.pictures import VIEWED, gray_at
+from revisit.observers.pictures import VIEWED, gray_at_long_side
 
 sys.path.insert(0, str(Path(__file__).parent / "matching"))  # where xfeat.py lies
 MOST, LEAST_PROBABILITY, LEAST_COSINE, RATIO = 500, 0.02, 0.82, 0.93
@@ -82,7 +82,7 @@ def frames_of(clip: Path, numbers: Callable[[int, float], np.ndarray]) -> list[t
     """Number, time and grey picture of chosen frames."""
     with open_clip(Clip(clip)) as frames:
         chosen = set(numbers(frames.info.count, frames.info.fps).tolist())
-        return [(one.index, one.time, gray_at(one, views.SIZE)) for one in frames if one.index in chosen]
+        return [(one.index, one.time, gray_at_long_side(one, views.SIZE)) for one in frames if one.index in chosen]
 
 
 def joined(one: Link) -> bool:

@@ -14,8 +14,8 @@ from revisit.core import Case, Clip, GateResult, Record, UsageError
 from revisit.evidence.views import ViewLinks
 from revisit.media import clip_digest, open_clip
 from revisit.media.perturb import WORDS, perturb_frame
-from revisit.metrics.margins import add_margin_confidence
-from revisit.metrics.view_gate import shortest_chain_warps
+from revisit.metrics.margins import add_confidence_or_make_unsure
+from revisit.metrics.view_gate import shortest_chain_warps_and_reached
 from revisit.results import Results
 from tests.conftest import Cli
 from tests.looking import wall, window
@@ -86,7 +86,7 @@ def test_confidence_is_the_room_a_verdict_has(turns_at: int, state: str, confide
         yield verdict("stays")
         yield verdict("stays" if steps < turns_at else "turns")
 
-    found = add_margin_confidence(verdict("stays"), others)
+    found = add_confidence_or_make_unsure(verdict("stays"), others)
     assert (found.state, found.facts["confidence"]) == (state, confidence)
     if state == "unsure":
         assert found.label == "cannot tell" and "'stays', but 'turns'" in found.reason
@@ -108,11 +108,11 @@ def test_chains_are_the_shortest_ways_of_an_independent_library() -> None:
     cost = np.where(seen, 1 + np.minimum(20 / inliers, 20.0), 0)
     np.fill_diagonal(cost, 0)
     wanted = shortest_path(cost, directed=False)
-    way, reached = shortest_chain_warps(seen, inliers, lead, warp, np.arange(n))
+    way, reached = shortest_chain_warps_and_reached(seen, inliers, lead, warp, np.arange(n))
     assert np.array_equal(reached, np.isfinite(wanted))
     assert np.abs(way[reached][:, :2, 2] - warp[reached][:, :2, 2]).max() < 1e-12
     some = np.array([3, 17])
-    assert np.array_equal(shortest_chain_warps(seen, inliers, lead, warp, some)[0], way[some])
+    assert np.array_equal(shortest_chain_warps_and_reached(seen, inliers, lead, warp, some)[0], way[some])
 
 
 @pytest.mark.parametrize(("reference_frames", "lengths"), [(9, (8, 8)), (12, (8, 12))])

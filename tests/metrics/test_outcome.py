@@ -11,7 +11,7 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.frames import CasePhases
 from revisit.evidence.reference import PairedViews
-from revisit.metrics.outcome import best_shift, event_outcome
+from revisit.metrics.outcome import best_shift_and_difference, event_outcome
 from revisit.metrics.overlay import box_blur, row_medians
 from revisit.observers.fidelity import paired_views
 from tests.looking import as_frames, look, read, wall, window
@@ -109,7 +109,7 @@ def test_the_best_shift_is_that_of_rolling_and_taking_medians_one_by_one(start, 
             change = (np.roll(moving, (y, x), axis=(0, 1)) - fixed)[region]
             tries.append((float(np.median(np.abs(change - np.median(change)))), abs(y) + abs(x), y, x))
     away, _, y, x = min(tries)
-    assert best_shift(moving, fixed, region, start, reach) == (y, x, away)
+    assert best_shift_and_difference(moving, fixed, region, start, reach) == (y, x, away)
     assert (y, x) == (start[0] + 1, start[1] - 1)
 
 

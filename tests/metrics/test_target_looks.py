@@ -128,7 +128,7 @@ def test_the_target_is_found_where_it_went_and_not_where_it_was():
 
     box = np.array([1 / 12, 2 / 8, 4 / 12, 6 / 8])
     search = WindowSearch(picture, frame(1), box)
-    rows = [search.best_window(picture, frame(column)) for column in (1, 7, None)]
+    rows = [search.find_best_window_and_learn(picture, frame(column)) for column in (1, 7, None)]
     assert [row.like - row.unlike > 0.5 for row in rows] == [True, True, False]
     centre = (rows[1].box[:2] + rows[1].box[2:]) / 2
     assert np.abs(centre - [8.5 / 12, 0.5]).max() < 0.15

@@ -33,7 +33,7 @@ from revisit.networks.efficientnet_lite import (  # noqa: E402
     unit_patch_and_picture_descriptors,
 )
 from revisit.observers.frames import frame_facts  # noqa: E402
-from revisit.observers.masks import cut_square_on_grey, is_whole_view, unit_object_descriptors  # noqa: E402
+from revisit.observers.masks import are_whole_views, cut_square_on_grey, unit_object_descriptors  # noqa: E402
 from revisit.suites.mbench.evidence import GramDistances  # noqa: E402
 from revisit.suites.mbench.observers import returned_pairs  # noqa: E402
 from revisit.suites.memobench.metrics.identity import best_patch_similarity  # noqa: E402
@@ -300,9 +300,9 @@ def test_what_the_edge_leaves_of_a_thing_is_no_view_of_it() -> None:
     masks[1, 10:20, :4] = True  # four tenths of it
     masks[2, 10:20, :8] = True  # most of it
     masks[3, 10, 10] = True  # a pixel
-    assert is_whole_view(list(masks)).tolist() == [True, False, True, False]
-    assert is_whole_view([masks[2], masks[2]]).tolist() == [True, True]  # a thing that never fits into the frame
-    assert is_whole_view([]).tolist() == []
+    assert are_whole_views(list(masks)).tolist() == [True, False, True, False]
+    assert are_whole_views([masks[2], masks[2]]).tolist() == [True, True]  # a thing that never fits into the frame
+    assert are_whole_views([]).tolist() == []
 
 
 # With the real weights

@@ -53,8 +53,8 @@ def test_the_candidate_most_like_the_target_is_taken(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(CloseUps, "_described", described)
     away = np.array([0.7, 0.1, 0.95, 0.6])
     close = CloseUps(scene(RED), BOX, np.array([away]))
-    there = close.best_close_look(scene(RED), away)
+    there = close.find_best_look_and_learn(scene(RED), away)
     assert there["close"] == pytest.approx(1, abs=0.02) and there["close"] - there["close_unlike"] > 0.5
     assert overlap_by_union_and_by_smaller(there["close_box"], BOX)[0] > 0.5
-    gone = close.best_close_look(scene(None), away)
+    gone = close.find_best_look_and_learn(scene(None), away)
     assert gone["close"] - gone["close_unlike"] < 0

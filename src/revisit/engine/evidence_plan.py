@@ -36,7 +36,7 @@ from revisit.engine.jobs import ObserverTask
 from revisit.media import file_digest
 from revisit.media.cache_folders import cache_root
 from revisit.media.digest import ClipDigests
-from revisit.observers.sets import sets_that_make
+from revisit.observers.sets import maker_by_set
 from revisit.results.file_types import ObserverEntry
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
@@ -163,7 +163,7 @@ class EvidencePlanner:
         if maker.kind == "file":
             imported = self._artifact_file_or_reason(case, maker.artifact)
             if isinstance(imported, Reason):
-                makers = sets_that_make(evidence_id(kind)).items()
+                makers = maker_by_set(evidence_id(kind)).items()
                 able = [name for name, other in makers if other.kind != "file" and _has_required_fields(case, other)]
                 if able and maker.artifact not in case.artifacts:
                     hint = f"; --set {' or '.join(able)} makes it from the frames"
@@ -271,7 +271,7 @@ class EvidencePlanner:
 
 @lru_cache(maxsize=256)
 def _not_in_set_reason(kind: str, observers: str) -> Reason:
-    others = " or ".join(sets_that_make(kind))
+    others = " or ".join(maker_by_set(kind))
     hint = f"; --set {others} has one" if others else ""
     return Reason("not_in_set", f"needs {kind}, which no observer in the set {observers!r} makes{hint}")
 

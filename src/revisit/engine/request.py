@@ -23,7 +23,7 @@ from revisit.engine.run import evaluate, rescore
 from revisit.engine.worker_processes import Executor, temporary_environment_variables
 from revisit.media.decoder_process import gpu_number_for_decoding
 from revisit.networks import settings
-from revisit.observers.sets import is_set_file, load_roles, read_set
+from revisit.observers.sets import has_set_file_suffix, load_roles, read_set
 from revisit.results.file_types import Details
 from revisit.results.run import Run
 
@@ -81,7 +81,7 @@ class Request:
         """
         if judge and "://" not in judge:
             judge = str(Path(judge).resolve())
-        if is_set_file(set):
+        if has_set_file_suffix(set):
             set = str(Path(set).resolve())
         if layout or reference:
             suite = "folder" if suite == "auto" else suite

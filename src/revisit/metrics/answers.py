@@ -34,7 +34,7 @@ def cache_for_last_record(function: Function) -> Function:
     return cached_answer  # type: ignore[return-value]
 
 
-def cache_recent_results(most: int) -> Callable[[Function], Function]:
+def cache_recent_results(max_results: int) -> Callable[[Function], Function]:
     """Keep so many answers of a function of arrays and plain values, for who asks about equal ones.
 
     Nobody may change the answers. Models of one scene have the same reference, but each a record of its own with it.
@@ -55,7 +55,7 @@ def cache_recent_results(most: int) -> Callable[[Function], Function]:
             key = digest.digest()
             if key not in answers:
                 result = function(*arguments)
-                while len(answers) >= most:
+                while len(answers) >= max_results:
                     answers.pop(next(iter(answers)), None)
                 answers[key] = result
                 return result

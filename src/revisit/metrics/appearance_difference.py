@@ -53,7 +53,7 @@ def appearance_difference(departures: Departures) -> AppearanceDifference | Unsc
     paths = overlay.camera_paths_from_steps(departures)
     # Whether the chained steps of both cameras lead to the same place; they do not where a chain is broken.
     beside = np.zeros(n, bool) if paths is None else np.linalg.norm(paths[0] - paths[1], axis=1) < BESIDE
-    joined = np.where(overlay.trusted_registrations(departures), departures.offset_share, 0.0)
+    joined = np.where(overlay.trusted_registration_mask(departures), departures.offset_share, 0.0)
     return AppearanceDifference(departures.index, joined, beside, lab, np.stack(likeness), chroma, contrast, detail)
 
 

@@ -44,7 +44,7 @@ def camera_paths_along_main_axis(departures: Departures) -> CameraPaths | Unscor
     path, truth = paths
     offset = overlay.warps_to_motion_vectors(departures.offset, departures.size)
     near = np.hypot(offset[:, 0], offset[:, 1]) < NEAR
-    direct = overlay.trusted_registrations(departures) & (departures.offset_share >= SURE) & near
+    direct = overlay.trusted_registration_mask(departures) & (departures.offset_share >= SURE) & near
     if direct.any():
         # the picture moves against the camera: a clip that lies left of the reference has moved further left
         rows = np.arange(n)

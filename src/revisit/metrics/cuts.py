@@ -12,11 +12,11 @@ from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.motion import CutSignal, ShotChanges
 
 
-def find_cut_rows(score: np.ndarray, seconds: np.ndarray, threshold: float, apart: float) -> np.ndarray:
-    """Rows of the cuts in order of time: high steps, highest first, none within `apart` seconds of a higher one."""
+def find_cut_rows(score: np.ndarray, seconds: np.ndarray, threshold: float, least_seconds_apart: float) -> np.ndarray:
+    """Rows of the cuts in order of time: high steps, none closer than `least_seconds_apart` to a higher one."""
     rows: list[int] = []
     for row in np.argsort(-score, kind="stable"):
-        if score[row] >= threshold and all(abs(seconds[row] - seconds[cut]) >= apart for cut in rows):
+        if score[row] >= threshold and all(abs(seconds[row] - seconds[cut]) >= least_seconds_apart for cut in rows):
             rows.append(int(row))
     return np.array(sorted(rows), dtype=np.int64)
 

@@ -76,11 +76,11 @@ def place_distances(relations: ViewRelations) -> np.ndarray:
     count = len(relations.index)
     if len(relations.share) != count:  # only the first frame was asked about
         return np.full((count, count), np.nan)
-    outside = 1 - share_left_in_unit_square(maps_by_short_steps(relations))
+    outside = 1 - share_left_in_unit_square(warps_by_short_steps(relations))
     return np.where(np.isfinite(relations.share), outside, np.nan)
 
 
-def maps_by_short_steps(relations: ViewRelations) -> np.ndarray:
+def warps_by_short_steps(relations: ViewRelations) -> np.ndarray:
     """(N, N, 3, 3) maps between frames, made of steps by a twentieth of the view where the direct map goes farther.
 
     Perspective moves the borders of a turning view faster than its middle. A map of shift, scale and roll has the mean
@@ -157,15 +157,17 @@ class DriftCurve:
     gaps: dict[float, float]  # seconds apart -> mean distance
 
 
-def drift_curve(signal: DriftSignal, frames: FrameFacts, evidence: tuple[Any, ...], least: float) -> DriftCurve:
+def drift_curve(signal: DriftSignal, frames: FrameFacts, evidence: tuple[Any, ...], least_seconds: float) -> DriftCurve:
     """The curves of a clip."""
     index = evidence[-1].index
     if not all(len(one.index) for one in (frames, *evidence)):
         raise NoScore("too_short", "no frame was sampled")
     seconds = np.asarray(frames.time[nearest_rows(frames.index, index)], dtype=float)
     lasting = float(seconds[-1] - seconds[0])
-    if lasting < least or len(index) < LEAST_FRAMES:
-        raise NoScore("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
+    if lasting < least_seconds or len(index) < LEAST_FRAMES:
+        raise NoScore(
+            "too_short", f"drift is asked of clips of {least_seconds:g} s or more; this one has {lasting:.1f} s"
+        )
     apart = signal.distances(*evidence)
     earlier, later = np.triu_indices(len(index), 1)
     gap, distance = (seconds[later] - seconds[earlier]), apart[earlier, later]
@@ -185,17 +187,17 @@ def drift_curve(signal: DriftSignal, frames: FrameFacts, evidence: tuple[Any, ..
     return DriftCurve(index, seconds - seconds[0], from_first, slope, gaps)
 
 
-def seconds_until_half_lost(curve: DriftCurve, half: float) -> float | None:
+def seconds_until_half_lost(curve: DriftCurve, half_distance: float) -> float | None:
     """Seconds until half is lost for the first time, between samples by a straight line; None where it is not."""
     known = np.isfinite(curve.from_first)
     seconds, lost = curve.seconds[known], curve.from_first[known]
-    over = np.flatnonzero(lost >= half)
+    over = np.flatnonzero(lost >= half_distance)
     if not len(over):
         return None
     row = int(over[0])
     if row == 0 or lost[row] <= lost[row - 1]:
         return float(seconds[row])
-    share = (half - lost[row - 1]) / (lost[row] - lost[row - 1])
+    share = (half_distance - lost[row - 1]) / (lost[row] - lost[row - 1])
     return float(seconds[row - 1] + share * (seconds[row] - seconds[row - 1]))
 
 

@@ -139,7 +139,7 @@ SSIM = ssim_measure("rgb")
 UNEXPLAINED = ("what differs", "whether a difference is plausible")
 
 
-def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = UNEXPLAINED) -> Metric:
+def register_clip_mean_metric(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = UNEXPLAINED) -> Metric:
     """The metric that takes the mean over the whole clip."""
 
     def score_clip(fidelity: Any, **params: Any) -> Score | Unscored:
@@ -163,7 +163,7 @@ def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = U
     )(score_clip)  # fmt: skip
 
 
-def after_return(measure: Measure) -> Metric:
+def register_after_return_metric(measure: Measure) -> Metric:
     """The metric that takes the mean over the frames after the view has returned, with all phases in the facts."""
 
     def score_after_return(fidelity: Any, phases: CasePhases, **params: Any) -> Score | Unscored:
@@ -186,10 +186,12 @@ def after_return(measure: Measure) -> Metric:
     )(score_after_return)  # fmt: skip
 
 
-psnr = over_clip(PSNR, "wrong camera", "wrong content", "exposure drift")
-ssim = over_clip(SSIM, "wrong camera", "wrong content", "blur", blind_to=(*UNEXPLAINED, "colour, in the gray family"))
-lpips = over_clip(LPIPS, "wrong content", "wrong camera", "blur")
-psnr_returned, ssim_returned, lpips_returned = map(after_return, (PSNR, SSIM, LPIPS))
+psnr = register_clip_mean_metric(PSNR, "wrong camera", "wrong content", "exposure drift")
+ssim = register_clip_mean_metric(
+    SSIM, "wrong camera", "wrong content", "blur", blind_to=(*UNEXPLAINED, "colour, in the gray family")
+)
+lpips = register_clip_mean_metric(LPIPS, "wrong content", "wrong camera", "blur")
+psnr_returned, ssim_returned, lpips_returned = map(register_after_return_metric, (PSNR, SSIM, LPIPS))
 
 
 @metric(

@@ -51,17 +51,21 @@ def visual_integrity(
 
 
 def temporal_integrity_score(
-    seen: PatchFeatures | IntegrityTokens, tokens: np.ndarray, whole: np.ndarray, frames: np.ndarray, percentile: float
+    evidence: PatchFeatures | IntegrityTokens,
+    patch_tokens: np.ndarray,
+    frame_tokens: np.ndarray,
+    frames: np.ndarray,
+    percentile: float,
 ) -> Score:
     """The score of unit descriptors of patches, (N, ..., D), and of whole frames, at those nearest to some frames."""
-    valid = seen.valid if isinstance(seen, IntegrityTokens) else None
-    rows = np.unique(nearest_rows(seen.index, frames))
-    ends = float(np.clip(whole[rows[0]].astype(float) @ whole[rows[-1]].astype(float), 0, 1))
-    patches = {row: tokens[row] if valid is None else tokens[row][valid[row]] for row in rows.tolist()}
+    valid = evidence.valid if isinstance(evidence, IntegrityTokens) else None
+    rows = np.unique(nearest_rows(evidence.index, frames))
+    ends = float(np.clip(frame_tokens[rows[0]].astype(float) @ frame_tokens[rows[-1]].astype(float), 0, 1))
+    patches = {row: patch_tokens[row] if valid is None else patch_tokens[row][valid[row]] for row in rows.tolist()}
     likeness = [best_patch_cosines(patches[i], patches[j]) for i, j in pairwise(rows.tolist())]
     local = np.array([np.percentile(one, percentile) for one in likeness])
     neighbours = float(np.percentile(local, percentile))
-    units = Series(frame=seen.index[rows[1:]], other=seen.index[rows[:-1]], value=local)
+    units = Series(frame=evidence.index[rows[1:]], other=evidence.index[rows[:-1]], value=local)
     facts = {"first_to_last": ends, "neighbours": neighbours, "sampled_frames": len(rows)}
     return Score(min(ends, neighbours), units=units, facts=facts)
 

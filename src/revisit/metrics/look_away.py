@@ -25,7 +25,7 @@ from revisit.evidence.motion import FlowStats
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.metrics import view_gate
 from revisit.metrics.camera import CameraRequest, camera_request_of_case
-from revisit.metrics.margins import UNSURE, add_margin_confidence
+from revisit.metrics.margins import UNSURE, add_confidence_or_make_unsure
 from revisit.metrics.motion import camera_moved
 
 LOOKS_AWAY, NEVER_LOOKS_AWAY, IN_SCENE = "looks away", "never looks away", "hidden in the scene"
@@ -74,7 +74,7 @@ def look_away(
         for relations, phases, share in view_gate.readings_at_other_thresholds(links, steps):
             yield say(relations, phases, 1 / share)
 
-    return add_margin_confidence(say(relations, phases), verdicts_at_other_thresholds)
+    return add_confidence_or_make_unsure(say(relations, phases), verdicts_at_other_thresholds)
 
 
 def _look_away_verdict(

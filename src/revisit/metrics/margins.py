@@ -16,7 +16,9 @@ STEPS = 4
 UNSURE = "cannot tell"
 
 
-def add_margin_confidence(verdict: GateResult, verdicts_at_steps: Callable[[int], Iterable[GateResult]]) -> GateResult:
+def add_confidence_or_make_unsure(
+    verdict: GateResult, verdicts_at_steps: Callable[[int], Iterable[GateResult]]
+) -> GateResult:
     """The verdict with its confidence (0 to 1), or "cannot tell"; `verdicts_at_steps` has those so many steps off."""
     if verdict.state == "unsure":
         return verdict

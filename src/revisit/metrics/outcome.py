@@ -60,13 +60,13 @@ def align_by_small_shift(
     region[REACH:-REACH, REACH:-REACH] = True
     if mask is not None:
         region &= mask[::2, ::2]
-    y, x, _ = best_shift(gray[::2, ::2], target[::2, ::2], region, (0, 0), REACH)
+    y, x, _ = best_shift_and_difference(gray[::2, ::2], target[::2, ::2], region, (0, 0), REACH)
     fine = region.repeat(2, axis=0).repeat(2, axis=1)[: moving.shape[0], : moving.shape[1]]
-    y, x, away = best_shift(gray, target, fine, (2 * y, 2 * x), 1)
+    y, x, away = best_shift_and_difference(gray, target, fine, (2 * y, 2 * x), 1)
     return np.roll(moving, (y, x), axis=(0, 1)), away
 
 
-def best_shift(
+def best_shift_and_difference(
     moving: np.ndarray, fixed: np.ndarray, region: np.ndarray, start: tuple[int, int], reach: int
 ) -> tuple[int, int, float]:
     """Rows and columns by which to roll `moving`, and the median difference from `fixed` that this leaves.

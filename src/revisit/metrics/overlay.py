@@ -171,7 +171,7 @@ def fit_channel_gain_and_offset(
     return gains, offsets
 
 
-def smallest_lab_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def shift_tolerant_lab_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(H, W) CIELAB distance of each pixel, the smallest over shifts of a pixel, so that a fine edge may be off."""
     best = np.full(a.shape[:2], np.inf, np.float32)
     a, b = (np.ascontiguousarray(picture.transpose(2, 0, 1)) for picture in (a, b))  # sums over channels are then quick
@@ -182,7 +182,7 @@ def smallest_lab_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sqrt(best, out=best)
 
 
-def connected_parts(mask: np.ndarray, least: int) -> list[np.ndarray]:
+def connected_parts(mask: np.ndarray, least_pixels: int) -> list[np.ndarray]:
     """Connected parts of a mask with at least so many pixels, largest first."""
     label = np.where(mask, np.arange(1, mask.size + 1).reshape(mask.shape), 0)
     across, down = _run_starts(mask), _run_starts(mask.T)
@@ -194,7 +194,7 @@ def connected_parts(mask: np.ndarray, least: int) -> list[np.ndarray]:
         label = spread
     names, counts = np.unique(label[mask], return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    return [label == names[k] for k in order if counts[k] >= least]
+    return [label == names[k] for k in order if counts[k] >= least_pixels]
 
 
 def _run_starts(mask: np.ndarray) -> np.ndarray:
@@ -245,7 +245,7 @@ def camera_paths_from_steps(departures: Departures) -> tuple[np.ndarray, np.ndar
     return path, accumulate_steps(warps_to_motion_vectors(departures.reference_step, departures.size), true)
 
 
-def trusted_registrations(departures: Departures) -> np.ndarray:
+def trusted_registration_mask(departures: Departures) -> np.ndarray:
     """(N,) whether a frame really lies over its partner: joined, and where the steps of both cameras say it should be.
 
     Tiles, planks and bricks join with each other a few tiles off.
@@ -271,7 +271,7 @@ def build_overlay(departures: Departures, phases: CasePhases, case: Case) -> Ove
     in_view = (departures.reference_first_share > 0) & (visible >= WHOLE)
     if not (returned & in_view).any():
         return Unscored("no_return", "the reference does not come back to where the target first was")
-    joined = returned & in_view & trusted_registrations(departures)
+    joined = returned & in_view & trusted_registration_mask(departures)
     if not joined.any():
         return Unscored("no_overlap", "the clip returns to a different view or place than the reference")
     trust = departures.offset_share * departures.reference_first_share
@@ -307,7 +307,7 @@ def _overlay_of_frame(
 
 @cache_recent_results(12)  # of one scene and its models
 def _returned_truth_and_views(
-    picture: np.ndarray, warp: np.ndarray, was: np.ndarray, first: np.ndarray, last: np.ndarray | None,
+    picture: np.ndarray, warp: np.ndarray, first_mask: np.ndarray, first: np.ndarray, last: np.ndarray | None,
     last_warp: np.ndarray | None,
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:  # fmt: skip
     """A returned frame of the reference, and what it tells without the clip: earlier views, and where the target is.
@@ -317,11 +317,11 @@ def _returned_truth_and_views(
     truth = box_blur_float32(picture)
     first_view, first_valid = _warp_and_align_view(first, warp, truth)
     if last is None or last_warp is None:
-        last_view, last_valid = np.zeros_like(truth), np.zeros(was.shape, bool)
+        last_view, last_valid = np.zeros_like(truth), np.zeros(first_mask.shape, bool)
     else:
         last_view, last_valid = _warp_and_align_view(last, warp @ np.linalg.inv(last_warp), truth)
     lab = {"truth": rgb_to_lab(truth), "first": rgb_to_lab(first_view), "last": rgb_to_lab(last_view)}
-    here, moved = locate_target(lab["first"], lab["truth"], was, first_valid)
+    here, moved = locate_target(lab["first"], lab["truth"], first_mask, first_valid)
     return truth, {
         **lab, "first_valid": first_valid, "last_valid": last_valid, "here": here, "moved": np.asarray(moved, bool),
     }  # fmt: skip
@@ -356,23 +356,25 @@ def warped_box_mask(warp: np.ndarray, box: tuple[float, float, float, float], sh
     return np.asarray(((u >= x0) & (u <= x1) & (v >= y0) & (v <= y1)).reshape(height, width))
 
 
-def locate_target(first: np.ndarray, truth: np.ndarray, was: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, bool]:
+def locate_target(
+    first_lab: np.ndarray, truth_lab: np.ndarray, first_mask: np.ndarray, valid: np.ndarray
+) -> tuple[np.ndarray, bool]:
     """(H, W) where the target is in the truth, and whether that is another place than in the first view.
 
     It moved when its old place changed and something of its size changed elsewhere; a change that touches
     its old place belongs to it there.
     """
-    change = (smallest_lab_distance(first, truth) > CHANGED) & valid
-    size = int(was.sum())
+    change = (shift_tolerant_lab_distances(first_lab, truth_lab) > CHANGED) & valid
+    size = int(first_mask.sum())
     least = max(4, int(LEAST_MARK * size))
     parts = connected_parts(change, least)
-    near = dilate_mask(was, 2)
+    near = dilate_mask(first_mask, 2)
     away = [part & ~near for part in parts if (part & ~near).sum() > 0.25 * size]
     if not away:
         # A target before a busy wall changes it in pieces; pieces next to each other, clear of the old place, are one.
         joined = connected_parts(dilate_mask(change, 2), least)
         away = [part for part in joined if not (part & near).any() and (part & change).sum() > 0.15 * size]
-    if (change & was).sum() > 0.3 * size and away:
+    if (change & first_mask).sum() > 0.3 * size and away:
         return dilate_mask(max(away, key=lambda part: int(part.sum())), 1), True
     touching = [part for part in parts if (part & near).any()]
-    return np.asarray(dilate_mask(np.any([was, *touching], axis=0), 1)), False
+    return np.asarray(dilate_mask(np.any([first_mask, *touching], axis=0), 1)), False

@@ -83,7 +83,7 @@ def measure_decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:
         linear_ramp(statistics.coherence, *NO_DIRECTION),
         linear_ramp(statistics.density, *FULL_DENSITY),
     )
-    same_view = thumbnail_correlation(statistics.thumbnail, first.stop // 2) >= SAME_VIEW
+    same_view = thumbnail_correlations_with_row(statistics.thumbnail, first.stop // 2) >= SAME_VIEW
     light = change_since_start(np.log(statistics.light.reshape(n, -1) + LIGHT_FLOOR))
     brighter = np.median(light, axis=1)
     low, high = np.quantile(change_since_start(statistics.detail.reshape(n, -1)), (0.2, 0.8), axis=1)
@@ -112,7 +112,7 @@ def change_shared_by_cells(change: np.ndarray) -> np.ndarray:
     return np.asarray(np.maximum(low, 0) + np.minimum(high, 0))
 
 
-def thumbnail_correlation(thumbnails: np.ndarray, row: int) -> np.ndarray:
+def thumbnail_correlations_with_row(thumbnails: np.ndarray, row: int) -> np.ndarray:
     """(N,) correlation of each thumbnail with that of one row, at the best small shift."""
     pictures = np.asarray(thumbnails, float)
     up, left = SHIFTS
@@ -129,26 +129,26 @@ def thumbnail_correlation(thumbnails: np.ndarray, row: int) -> np.ndarray:
     return best
 
 
-def rank_correlation_with_time(values: np.ndarray, seconds: np.ndarray, rows: np.ndarray) -> float:
+def rank_correlation_with_time(values: np.ndarray, seconds: np.ndarray, row_mask: np.ndarray) -> float:
     """Rank correlation of values with time over some rows; 0 where these are too few."""
-    if int(rows.sum()) < LEAST_SAME:
+    if int(row_mask.sum()) < LEAST_SAME:
         return 0.0
-    order = np.argsort(np.argsort(values[rows])).astype(float)
-    time = np.argsort(np.argsort(seconds[rows])).astype(float)
+    order = np.argsort(np.argsort(values[row_mask])).astype(float)
+    time = np.argsort(np.argsort(seconds[row_mask])).astype(float)
     return float(np.corrcoef(order, time)[0, 1])
 
 
-def rows_from_which_most_are(bad: np.ndarray) -> np.ndarray:
+def rows_bad_for_good(bad: np.ndarray) -> np.ndarray:
     """Rows that are bad, as are most of those that follow."""
     remaining = bad[::-1].cumsum()[::-1] / np.arange(len(bad), 0, -1)
     return np.flatnonzero(bad & (remaining >= FOR_GOOD))
 
 
-def blank_end_facts(statistics: PictureStatistics, last: int) -> dict[str, object]:
+def blank_end_facts(statistics: PictureStatistics, last_count: int) -> dict[str, object]:
     """From which frame on a clip shows nothing, for how much of it, and what; empty where it ends otherwise."""
     for name, blank in (("black", is_black(statistics.thumbnail)), ("one colour", is_flat(statistics.thumbnail))):
-        rows = rows_from_which_most_are(blank)
-        if len(rows) and blank[-last:].mean() > 0.5:
+        rows = rows_bad_for_good(blank)
+        if len(rows) and blank[-last_count:].mean() > 0.5:
             first = int(statistics.index[rows[0]])
             return {"blank": name, "blank_from_frame": first, "blank_share": round(float(blank.mean()), 3)}
     return {}
@@ -175,7 +175,7 @@ def time_to_collapse(frames: FrameFacts, statistics: PictureStatistics) -> Score
     sign = signs.plainest_sign
     last = max(3, round(LAST_SHARE * n))
     collapse = float(np.median(sign[-last:]))
-    lasting = rows_from_which_most_are(sign >= COLLAPSED)
+    lasting = rows_bad_for_good(sign >= COLLAPSED)
     parts = {name: float(np.median(getattr(signs, name)[-last:])) for name in ("noise", "sharpened", "smeared")}
     shared = {
         f"{name}_change": None if np.isnan(values[-last:]).all() else round(float(np.nanmedian(values[-last:])), 3)

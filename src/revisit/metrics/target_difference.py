@@ -16,7 +16,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.reference import Overlay, TargetFacts
-from revisit.metrics.overlay import CHANGED, channel_sum, dilate_mask, smallest_lab_distance
+from revisit.metrics.overlay import CHANGED, channel_sum, dilate_mask, shift_tolerant_lab_distances
 
 FAMILY = "target_departure"  # the group of these metrics, by which users name it
 
@@ -38,12 +38,12 @@ def difference_beyond_tolerance(difference: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(difference - TOLERATED, 0, LARGEST))
 
 
-def fill_target_from_sides(truth: np.ndarray, target: np.ndarray) -> np.ndarray:
+def fill_target_from_sides(truth: np.ndarray, target_mask: np.ndarray) -> np.ndarray:
     """(H, W, 3) the truth with the target's place filled in, row by row from both sides."""
     filled = truth.copy()
     columns = np.arange(truth.shape[1])
-    for row in np.flatnonzero(target.any(axis=1)):
-        background = ~target[row]
+    for row in np.flatnonzero(target_mask.any(axis=1)):
+        background = ~target_mask[row]
         if background.any():
             for channel in range(3):
                 filled[row, :, channel] = np.interp(columns, columns[background], truth[row, background, channel])
@@ -73,7 +73,7 @@ def _facts_of_frame(overlay: Overlay, k: int) -> dict[str, float] | None:
     own = target & valid & (np.linalg.norm(truth - hole, axis=-1) > OWN)
     if own.sum() < LEAST_PIXELS:
         return None
-    change = difference_beyond_tolerance(smallest_lab_distance(picture, truth))
+    change = difference_beyond_tolerance(shift_tolerant_lab_distances(picture, truth))
     ring = dilate_mask(own, 3) & ~dilate_mask(own, 1) & valid
     contrast = float(np.linalg.norm(truth - hole, axis=-1)[own].mean())
     facts = {
@@ -83,7 +83,7 @@ def _facts_of_frame(overlay: Overlay, k: int) -> dict[str, float] | None:
         "change": float(change[own].mean()),
         "around": float(change[ring].mean()) if ring.any() else 0.0,
     }
-    facts["faded"], facts["faded_fit"] = fit_mixture_share(picture, truth, hole, own)
+    facts["faded"], facts["faded_fit"] = fit_mixture_share_and_explained(picture, truth, hole, own)
     facts |= _state_facts(overlay, k, change)
     facts |= _elsewhere_facts(picture, truth, hole, own, was, bool(overlay.moved[k]))
     facts |= _identity_facts(picture, truth, own, ring)
@@ -107,44 +107,46 @@ def _state_facts(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, floa
         ("last", overlay.last[k], overlay.last_valid[k]),
     ):
         region = near & reached
-        away = smallest_lab_distance(view, truth)
+        away = shift_tolerant_lab_distances(view, truth)
         mark = region & (away > CHANGED)
         facts[f"{name}_like"] = facts[f"{name}_fit"] = float("nan")
         lies[name] = bool((ring & reached).sum() >= LEAST_PIXELS and np.median(away[ring & reached]) < LIES)
         if mark.sum() < least or not lies[name]:
             continue
         spoken = mark & ~dilate_mask(overlay.here[k], 1) if overlay.moved[k] else mark
-        share, _ = fit_mixture_share(picture, truth, view, spoken if spoken.sum() >= LEAST_PIXELS else mark)
+        share, _ = fit_mixture_share_and_explained(
+            picture, truth, view, spoken if spoken.sum() >= LEAST_PIXELS else mark
+        )
         mixed = explained_difference_share(picture, truth, view, region, share)
         total = float(change[region].sum())
-        to_view = difference_beyond_tolerance(smallest_lab_distance(picture, view))
+        to_view = difference_beyond_tolerance(shift_tolerant_lab_distances(picture, view))
         remaining = float(np.minimum(change, to_view)[region].sum())
         facts[f"{name}_like"] = share
         facts[f"{name}_fit"] = max(mixed, 1 - remaining / total) if total > LEAST_CHANGE * mark.sum() else 0.0
     both = near & overlay.first_valid[k] & overlay.last_valid[k]
-    differ = both & (smallest_lab_distance(overlay.first[k], overlay.last[k]) > CHANGED)
+    differ = both & (shift_tolerant_lab_distances(overlay.first[k], overlay.last[k]) > CHANGED)
     facts["nearer_last"] = float("nan")
     if differ.sum() >= LEAST_PIXELS and all(lies.values()):
-        apart = [smallest_lab_distance(picture, view[k])[differ] for view in (overlay.first, overlay.last)]
+        apart = [shift_tolerant_lab_distances(picture, view[k])[differ] for view in (overlay.first, overlay.last)]
         to_first, to_last = (difference_beyond_tolerance(distance) + 1.0 for distance in apart)
         facts["nearer_last"] = float((to_first / (to_first + to_last)).mean())
     return facts
 
 
-def fit_mixture_share(
-    picture: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray
+def fit_mixture_share_and_explained(
+    picture: np.ndarray, truth: np.ndarray, other: np.ndarray, mask: np.ndarray
 ) -> tuple[float, float]:
     """How far a picture is on its way from the truth to another, 0 to 1, and the share of its difference explained."""
-    direction, difference = (other - truth)[where].astype(float), (picture - truth)[where].astype(float)
+    direction, difference = (other - truth)[mask].astype(float), (picture - truth)[mask].astype(float)
     share = float(np.clip((direction * difference).sum() / max(float((direction * direction).sum()), 1e-6), 0, 1))
-    return share, explained_difference_share(picture, truth, other, where, share)
+    return share, explained_difference_share(picture, truth, other, mask, share)
 
 
 def explained_difference_share(
-    picture: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray, share: float
+    picture: np.ndarray, truth: np.ndarray, other: np.ndarray, mask: np.ndarray, share: float
 ) -> float:
     """Share of the squared difference from the truth that a mixture of truth and another picture takes away."""
-    direction, difference = (other - truth)[where].astype(float), (picture - truth)[where].astype(float)
+    direction, difference = (other - truth)[mask].astype(float), (picture - truth)[mask].astype(float)
     return 1 - float(((difference - share * direction) ** 2).sum()) / max(float((difference**2).sum()), 1e-6)
 
 
@@ -181,19 +183,19 @@ def _elsewhere_facts(
 
 
 def shifted_squared_differences(
-    pictures: Sequence[np.ndarray], source: np.ndarray, own: np.ndarray
+    pictures: Sequence[np.ndarray], source: np.ndarray, source_mask: np.ndarray
 ) -> list[np.ndarray]:
     """(H, W) for each picture: squared difference of the source's masked pixels, for each shift (wrapping around)."""
-    mask = np.conj(np.fft.rfft2(own.astype(float)))
-    colours = [np.conj(np.fft.rfft2(np.where(own, source[..., k], 0.0).astype(float))) for k in range(3)]
-    total = float((source[own] ** 2).sum())
+    mask = np.conj(np.fft.rfft2(source_mask.astype(float)))
+    colours = [np.conj(np.fft.rfft2(np.where(source_mask, source[..., k], 0.0).astype(float))) for k in range(3)]
+    total = float((source[source_mask] ** 2).sum())
     tables = []
     for picture in pictures:
         # sum of (picture - source)^2 over the mask, by the spectra of its three terms
         spectrum = np.fft.rfft2(channel_sum(np.square(picture, dtype=float))) * mask
         for channel, mine in enumerate(colours):
             spectrum -= 2 * np.fft.rfft2(picture[..., channel].astype(float)) * mine
-        tables.append(np.asarray(np.maximum(np.fft.irfft2(spectrum, own.shape) + total, 0)))
+        tables.append(np.asarray(np.maximum(np.fft.irfft2(spectrum, source_mask.shape) + total, 0)))
     return tables
 
 

@@ -48,24 +48,30 @@ def window_means(values: np.ndarray, window: int) -> np.ndarray:
 
 
 @cache_for_last_record  # asked for every threshold that is tried
-def median_frame_seconds(seconds: np.ndarray, single_frame_seconds: float = 1.0) -> float:
+def median_frame_seconds(frame_times: np.ndarray, single_frame_seconds: float = 1.0) -> float:
     """Median time from frame to frame; of a single frame what is stated."""
-    return float(np.median(np.diff(seconds))) if len(seconds) > 1 else single_frame_seconds
+    return float(np.median(np.diff(frame_times))) if len(frame_times) > 1 else single_frame_seconds
 
 
-def frame_count_lasting(seconds: np.ndarray, lasting: float, least: int) -> int:
+def frame_count_lasting(frame_times: np.ndarray, duration: float, least_frames: int) -> int:
     """Number of frames, at these times, that last so long, but at least so many."""
-    step = median_frame_seconds(seconds, 0.0)
-    return max(least, int(np.ceil(lasting / step - 1e-6))) if step > 0 else least
+    step = median_frame_seconds(frame_times, 0.0)
+    return max(least_frames, int(np.ceil(duration / step - 1e-6))) if step > 0 else least_frames
 
 
 def find_absence(
-    presence: np.ndarray, strength: np.ndarray, seconds: np.ndarray, least: int, *, hidden_for: float, back_for: float
+    presence: np.ndarray,
+    strength: np.ndarray,
+    frame_times: np.ndarray,
+    least_frames: int,
+    *,
+    hidden_for: float,
+    back_for: float,
 ) -> Absence:
     """The absence that presence shows; the return is the window after it with the largest mean `strength`."""
     count = len(presence)
-    window = min(frame_count_lasting(seconds, hidden_for + IN_DOUBT, least), count)
-    back_window = min(frame_count_lasting(seconds, back_for + IN_DOUBT, least), count)
+    window = min(frame_count_lasting(frame_times, hidden_for + IN_DOUBT, least_frames), count)
+    back_window = min(frame_count_lasting(frame_times, back_for + IN_DOUBT, least_frames), count)
     smooth = window_means(presence, window)
     lost = int(np.flatnonzero(smooth <= smooth.min() + SOON_AFTER)[0])
     start = min(lost + window - window // 2, count)
@@ -76,7 +82,7 @@ def find_absence(
     return Absence(smooth, lost, slice(low, min(low + back_window, count)), window)
 
 
-def away_frames(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np.ndarray:
+def away_mask(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np.ndarray:
     """(N,) whether the target is away in each frame, for a clip of which the outcome is known."""
     smooth, lost = absence.presence, absence.lost
     away = np.zeros(len(smooth), dtype=bool)
@@ -112,19 +118,19 @@ def clutter_similarity(track: TargetTrack) -> np.ndarray:
 
 
 @cache_for_last_record
-def frames_of_place_without_target(track: TargetTrack) -> np.ndarray:
+def place_without_target_mask(track: TargetTrack) -> np.ndarray:
     """(N,) frames in which the target's place is recognised and holds something else."""
-    return np.asarray(recognised_place_frames(track) & (track.at_place < 0.3))
+    return np.asarray(recognised_place_mask(track) & (track.at_place < 0.3))
 
 
-def standing_relative_to_start(values: np.ndarray, track: TargetTrack) -> np.ndarray:
+def contrast_relative_to_start(values: np.ndarray, track: TargetTrack) -> np.ndarray:
     """(N,) how far something stands out from what is around it, against how far the target did at first."""
     first = float(np.median(track.stands[:FIRST_FRAMES])) if len(track.stands) else 1.0
     return np.asarray(values / max(first, FAINTEST_FIGURE))
 
 
 @cache_for_last_record
-def recognised_place_frames(track: TargetTrack) -> np.ndarray:
+def recognised_place_mask(track: TargetTrack) -> np.ndarray:
     """(N,) frames in which the target's surroundings stand out from clutter, with its place inside the frame."""
     lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
     centre = (track.place_box[:, :2] + track.place_box[:, 2:]) / 2
@@ -150,7 +156,7 @@ def layout_features(track: TargetTrack, **lasting: float) -> dict[str, float]:
     """Numbers of the layout of edges and colours; `lasting` are the seconds that hiding and returning take."""
     absence = layout_absence(track, **lasting)
     return {
-        **_standing_features(track, absence),
+        **_contrast_features(track, absence),
         **_lowest_features(track, absence),
         **_back_features(track, absence),
         **_end_features(track, absence.window),
@@ -158,11 +164,11 @@ def layout_features(track: TargetTrack, **lasting: float) -> dict[str, float]:
     }
 
 
-def _standing_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
+def _contrast_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
     """How far something stands out from what is around it: in the followed box, and at the target's place."""
     presence, window = layout_presence(track), absence.window
-    standing = standing_relative_to_start(track.stands, track)
-    empty = recognised_place_frames(track) & (standing_relative_to_start(track.place_stands, track) < EMPTY)
+    standing = contrast_relative_to_start(track.stands, track)
+    empty = recognised_place_mask(track) & (contrast_relative_to_start(track.place_stands, track) < EMPTY)
     after = empty[absence.lost + window // 2 + 1 :]
     return {
         "stands_lowest": float(linear_ramp(window_means(standing, window).min(), 0.0, 1.0)),
@@ -238,7 +244,7 @@ def _place_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
     """Whether the target's place is seen again after the loss, and what is there."""
     window, last = absence.window, len(track.index) - 1
     after = slice(min(absence.lost + window - window // 2, last), None)
-    recognised = recognised_place_frames(track)
+    recognised = recognised_place_mask(track)
     there = np.where(recognised, track.at_place, 0.0)
     lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
     return {

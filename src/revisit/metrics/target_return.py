@@ -42,7 +42,7 @@ from revisit.metrics.answers import cache_for_last_record
 from revisit.metrics.fidelity import box_pixel_slices
 from revisit.metrics.margins import UNSURE
 from revisit.metrics.overlay import box_blur
-from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY, frames_after_return
+from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY, after_return_mask
 
 LABELS = (NEVER, CAME_BACK, STAYED_AWAY)
 LAYOUT, LOOKS = "layout", "looks"
@@ -82,10 +82,10 @@ def clip_features_and_rule_verdict(
 ) -> tuple[dict[str, float], rules.RuleVerdict]:
     """All features of a clip, with those of a network's looks where there are any, and the verdict of the rules."""
     seconds = {"hidden_for": hidden_for, "back_for": back_for}
-    verdict = rules.verdict_with_room(partial(rules.label_and_away_by_layout, track), rules.Rule(**seconds))
+    verdict = rules.verdict_with_stability(partial(rules.label_and_away_by_layout, track), rules.Rule(**seconds))
     features = target_features.layout_features(track, **seconds) | rules.rule_features(verdict)
     if looks is not None:
-        verdict = rules.verdict_with_room(partial(rules.label_and_away_by_looks, looks), rules.LookRule(**seconds))
+        verdict = rules.verdict_with_stability(partial(rules.label_and_away_by_looks, looks), rules.LookRule(**seconds))
         features |= target_features.look_features(looks, **seconds) | rules.rule_features(verdict, "look_")
     return features, verdict
 
@@ -138,7 +138,7 @@ def read_target_outcome(sight: TargetObservations, hidden_for: float = 0.3, back
     else:
         absence, by = target_features.look_absence(looks, **lasting), looks.maker
         presence, value, similarity = target_features.look_presence(looks), looks.like - looks.unlike, looks.like
-    away = target_features.away_frames(absence, label != NEVER, label == CAME_BACK)
+    away = target_features.away_mask(absence, label != NEVER, label == CAME_BACK)
     if rule.label == label:  # frame by frame the rules are more exact than averages
         away = rule.away
     there, gone = presence >= target_features.CLEARLY_THERE, presence < target_features.MOSTLY_GONE
@@ -248,7 +248,7 @@ def target_return(
     if reason := reason_target_is_unjudgeable(sight):
         return GateResult("unsure", UNSURE, reason, {"judgeable": False, "sentence": reason})
     reading = read_target_outcome(sight, hidden_for, back_for)
-    away, back = reading.away, frames_after_return(reading.away)
+    away, back = reading.away, after_return_mask(reading.away)
     facts: dict[str, object] = {
         "hidden_seconds": round(float(away.sum() * target_features.median_frame_seconds(reading.seconds, 0.0)), 3),
         "first_hidden_frame": int(reading.index[away.argmax()]) if away.any() else None,
@@ -308,7 +308,7 @@ def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen
     facts = {"label": verdict.label, "hidden_seconds": verdict.facts["hidden_seconds"]}
     if verdict.label == CAME_BACK:
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
-    place_visible = target_features.frames_of_place_without_target(track) & (phases.state == HIDDEN)
+    place_visible = target_features.place_without_target_mask(track) & (phases.state == HIDDEN)
     count = facts["place_seen_frames"] = int(place_visible.sum())
     if count < target_features.frame_count_lasting(track.seconds, seen_for, 3):
         return Unscored(

@@ -23,8 +23,8 @@ from revisit.metrics.rows import true_runs
 from revisit.metrics.target_features import (
     clutter_similarity,
     frame_count_lasting,
-    frames_of_place_without_target,
     lead_over_clutter,
+    place_without_target_mask,
 )
 
 NEVER = "never hidden"
@@ -59,7 +59,7 @@ class Rule:
     hidden_for: float = 0.3
     back_for: float = 0.3
 
-    def off(self, steps: int) -> Iterator[Rule]:
+    def variants(self, steps: int) -> Iterator[Rule]:
         """The same, so many steps of margin stricter or milder in one respect."""
         for offset in (steps, -steps):
             yield replace(
@@ -85,7 +85,7 @@ class LookRule:
     hidden_for: float = 0.3
     back_for: float = 0.3
 
-    def off(self, steps: int) -> Iterator[LookRule]:
+    def variants(self, steps: int) -> Iterator[LookRule]:
         """The same, so many steps of margin stricter or milder in one respect."""
         for offset in (steps, -steps):
             like, margin = offset * STEP_OF_LIKE, offset * STEP_OF_MARGIN
@@ -110,11 +110,13 @@ class RuleVerdict(NamedTuple):
     room: float  # share of the steps of margin (see margins.py) that leave the label as it is, with the first
 
 
-def verdict_with_room(read: Callable[[AnyRule], tuple[str, np.ndarray]], rule: AnyRule) -> RuleVerdict:
+def verdict_with_stability(read: Callable[[AnyRule], tuple[str, np.ndarray]], rule: AnyRule) -> RuleVerdict:
     """What a rule says with these thresholds and with others, so many steps off."""
     label, away = read(rule)
     survived = 0
-    while label != UNSURE and survived < STEPS and all(read(other)[0] == label for other in rule.off(survived + 1)):
+    while (
+        label != UNSURE and survived < STEPS and all(read(other)[0] == label for other in rule.variants(survived + 1))
+    ):
         survived += 1
     return RuleVerdict(label if survived else UNSURE, away, (1 + survived) / (1 + STEPS))
 
@@ -129,18 +131,18 @@ def label_from_away(away: np.ndarray) -> str:
     """The label that follows from when the target was away."""
     if not away.any():
         return NEVER
-    return CAME_BACK if frames_after_return(away).any() else STAYED_AWAY
+    return CAME_BACK if after_return_mask(away).any() else STAYED_AWAY
 
 
-def frames_after_return(away: np.ndarray) -> np.ndarray:
+def after_return_mask(away: np.ndarray) -> np.ndarray:
     """(N,) frames that show the target after it was away."""
     return np.asarray(~away & (np.cumsum(away) > 0))
 
 
-def away_with_gaps_filled(says: np.ndarray) -> np.ndarray:
+def away_from_votes(votes: np.ndarray) -> np.ndarray:
     """(N,) whether the target is away, frames without an answer taking the state before them."""
-    last_word = np.maximum.accumulate(np.where(says != 0, np.arange(len(says)), 0))
-    return np.asarray(says[last_word] < 0, dtype=bool)
+    last_word = np.maximum.accumulate(np.where(votes != 0, np.arange(len(votes)), 0))
+    return np.asarray(votes[last_word] < 0, dtype=bool)
 
 
 def label_and_away_by_layout(track: TargetTrack, rule: Rule) -> tuple[str, np.ndarray]:
@@ -164,19 +166,19 @@ def layout_votes(track: TargetTrack, rule: Rule) -> np.ndarray:
     return says
 
 
-def layout_away_and_weak_return(track: TargetTrack, cues: np.ndarray, rule: Rule) -> tuple[np.ndarray, bool]:
+def layout_away_and_weak_return(track: TargetTrack, votes: np.ndarray, rule: Rule) -> tuple[np.ndarray, bool]:
     """(N,) whether the target is away, and whether a possible return was too weak to count."""
-    says = cues.copy()
+    says = votes.copy()
     similarity = lead_over_clutter(track) + clutter_similarity(track)
     absent = similarity[says < 0]
     weak = False
     if len(absent) >= 3:
         # what the clip reaches without the target is the best measure of its clutter
         level = float(np.percentile(absent, 90)) + ABOVE_HIDDEN
-        doubtful = (says > 0) & (similarity < level) & (np.cumsum(away_with_gaps_filled(says)) > 0)
+        doubtful = (says > 0) & (similarity < level) & (np.cumsum(away_from_votes(says)) > 0)
         says[doubtful] = 0
         weak = int(doubtful.sum()) >= frame_count_lasting(track.seconds, rule.back_for, 2)
-    away = away_with_gaps_filled(says)
+    away = away_from_votes(says)
     for start, end in true_runs(~away):
         # undecided frames carry a return on, but do not make one
         if start > 0 and (says[start:end] > 0).sum() < frame_count_lasting(track.seconds, rule.back_for, 2):
@@ -188,14 +190,14 @@ def layout_away_and_weak_return(track: TargetTrack, cues: np.ndarray, rule: Rule
     return away, weak
 
 
-def _is_layout_doubtful(track: TargetTrack, says: np.ndarray, away: np.ndarray, weak: bool) -> bool:
+def _is_layout_doubtful(track: TargetTrack, votes: np.ndarray, away: np.ndarray, weak: bool) -> bool:
     """Whether the layout alone cannot decide."""
     if not away.any():  # for long the target may be neither clearly seen nor clearly gone
-        longest = max((end - start for start, end in true_runs(says != 1)), default=0)
+        longest = max((end - start for start, end in true_runs(votes != 1)), default=0)
         return longest >= max(frame_count_lasting(track.seconds, 1.0, 4), 0.2 * len(track.index))
-    lasting, back = frame_count_lasting(track.seconds, 0.3, 3), frames_after_return(away)
+    lasting, back = frame_count_lasting(track.seconds, 0.3, 3), after_return_mask(away)
     out = track.inside < OUT
-    empty = frames_of_place_without_target(track) & away if are_surroundings_seen(track) else np.zeros_like(away)
+    empty = place_without_target_mask(track) & away if are_surroundings_seen(track) else np.zeros_like(away)
     was_out_or_empty = empty.sum() >= lasting or (out & away).sum() >= lasting
     if not back.any():
         came_in = away & ~out & (np.cumsum(out & away) > 0)  # where it should be is in the frame again
@@ -224,7 +226,7 @@ def are_surroundings_seen(track: TargetTrack) -> bool:
 def label_and_away_by_looks(looks: TargetLooks, rule: LookRule) -> tuple[str, np.ndarray]:
     """The label by what a network sees, and whether the target is away in each frame."""
     says = look_votes(looks, rule)
-    away = away_with_gaps_filled(says)
+    away = away_from_votes(says)
     hidden, returned = (frame_count_lasting(looks.seconds, seconds, 2) for seconds in (rule.hidden_for, rule.back_for))
     for start, end in true_runs(~away):
         if start > 0 and (says[start:end] > 0).sum() < returned:  # frames without an answer do not make a return
@@ -235,15 +237,15 @@ def label_and_away_by_looks(looks: TargetLooks, rule: LookRule) -> tuple[str, np
     return UNSURE if _are_looks_doubtful(looks, rule, away, says) else label_from_away(away), away
 
 
-def _are_looks_doubtful(looks: TargetLooks, rule: LookRule, away: np.ndarray, says: np.ndarray) -> bool:
+def _are_looks_doubtful(looks: TargetLooks, rule: LookRule, away: np.ndarray, votes: np.ndarray) -> bool:
     """Whether a network's looks alone cannot decide."""
-    margin, back = looks.like - looks.unlike, frames_after_return(away)
+    margin, back = looks.like - looks.unlike, after_return_mask(away)
     if len(looks.index) < 4 or margin[0] < LEAST_MARGIN:
         return True
     if back.any():  # something like the target comes later, but perhaps not clearly
         like, lead = (float(np.percentile(column[back], 75)) for column in (looks.like, margin))
         return like < rule.return_like or lead < rule.return_margin
-    silent = (says[int(away.argmax()) :] >= 0) if away.any() else says == 0
+    silent = (votes[int(away.argmax()) :] >= 0) if away.any() else votes == 0
     return float(silent.mean()) > rule.most_unanswered
 
 

@@ -192,10 +192,10 @@ def score_return_pairs(
     return Score(float(value.mean()), raw=float(np.mean(cosines)), units=units, facts=facts)
 
 
-def nearest_row_within_half_step(rows: dict[int, int], index: np.ndarray, frame: int) -> int | None:
+def nearest_row_within_half_step(row_by_frame: dict[int, int], index: np.ndarray, frame: int) -> int | None:
     """Row of the frame, or of the nearest sampled one within half the usual step; None when there is none."""
-    if frame in rows:
-        return rows[frame]
+    if frame in row_by_frame:
+        return row_by_frame[frame]
     k = int(np.abs(index - frame).argmin())
     step = float(np.median(np.diff(index))) if len(index) > 1 else 0.0
     return k if abs(int(index[k]) - frame) <= step / 2 else None

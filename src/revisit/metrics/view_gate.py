@@ -16,7 +16,7 @@ import numpy as np
 from revisit.core import GateResult, Series, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.metrics.answers import cache_for_last_record
-from revisit.metrics.margins import UNSURE, add_margin_confidence
+from revisit.metrics.margins import UNSURE, add_confidence_or_make_unsure
 from revisit.metrics.rows import true_runs
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
@@ -101,7 +101,7 @@ def view_relations(links: ViewLinks, factor: float = 1.0, first_only: bool = Fal
     warp = np.where(by_points[..., None, None], links.warp, shifts).astype(float)
     seen = by_points | by_structure
     rows = np.arange(min(n, 1) if first_only else n)
-    chained, reached = shortest_chain_warps(seen, links.inliers, links.lead, warp, rows)
+    chained, reached = shortest_chain_warps_and_reached(seen, links.inliers, links.lead, warp, rows)
     warp = np.where(seen[rows][..., None, None], warp[rows], chained)
     joined = seen[rows] | reached
     share, lost = np.full(joined.shape, np.nan), np.full(joined.shape, np.nan)
@@ -120,7 +120,7 @@ def _cue_agreement(links: ViewLinks, both: np.ndarray) -> float:
     return float((apart < LEFT).mean()) if both.any() else 1.0
 
 
-def shortest_chain_warps(
+def shortest_chain_warps_and_reached(
     seen: np.ndarray, inliers: np.ndarray, lead: np.ndarray, warp: np.ndarray, starts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Warps (S, N, 3, 3) along the shortest chains of strong links from some frames, and whether there is one."""
@@ -204,7 +204,7 @@ def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) 
         for relations, phases, _ in readings_at_other_thresholds(links, steps):
             yield _view_verdict(links, relations, phases)
 
-    return add_margin_confidence(_view_verdict(links, relations, phases), verdicts_at_other_thresholds)
+    return add_confidence_or_make_unsure(_view_verdict(links, relations, phases), verdicts_at_other_thresholds)
 
 
 def readings_at_other_thresholds(links: ViewLinks, steps: int) -> Iterator[tuple[ViewRelations, ViewPhases, float]]:
@@ -236,7 +236,7 @@ def _view_verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases
         return say("unsure", UNSURE, "too little texture: most neighbouring frames cannot be matched")
     away = phase == AWAY
     if not away.any():
-        return _verdict_never_left(links, lost, phase, say)
+        return _verdict_without_absence(links, lost, phase, say)
     first = int(away.argmax())
     facts["first_away_frame"] = int(links.index[first])
     facts["away_seconds"] = round(_seconds_of_samples(away, links.time), 3)
@@ -286,7 +286,7 @@ def _seconds_of_samples(mask: np.ndarray, time: np.ndarray) -> float:
     return float(np.diff(np.r_[time[0], midpoints, time[-1]])[mask].sum())
 
 
-def _verdict_never_left(
+def _verdict_without_absence(
     links: ViewLinks, lost: np.ndarray, phase: np.ndarray, say: Callable[..., GateResult]
 ) -> GateResult:
     """The verdict where no lasting stretch shows the first view gone."""

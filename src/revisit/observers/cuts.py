@@ -26,7 +26,7 @@ from revisit.observers.pictures import (
     create_dis_flow,
     flow_both_ways,
     flow_destinations_and_inside,
-    gray_at,
+    gray_at_long_side,
     median,
     resize_by_area,
     sample_picture_at,
@@ -91,7 +91,7 @@ def cut_picture_of_frame(frame: Frame) -> CutPicture:
     rgb = small_rgb_from_shared_size(frame, LONG_SIDE)
     lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)
     counts = cv2.calcHist([lab], [0, 1, 2], None, [8, 8, 8], [0, 256] * 3).ravel()
-    return CutPicture(gray_at(frame, LONG_SIDE), np.sqrt(counts / counts.sum()))
+    return CutPicture(gray_at_long_side(frame, LONG_SIDE), np.sqrt(counts / counts.sum()))
 
 
 def cut_cues(
@@ -162,15 +162,15 @@ def resize_flow(flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def structure_change_and_flow_disagreement(
-    a: np.ndarray, b: np.ndarray, there: np.ndarray, back: np.ndarray
+    a: np.ndarray, b: np.ndarray, forward_flow: np.ndarray, backward_flow: np.ndarray
 ) -> tuple[float, float]:
     """Change of structure after undoing the flow, and share of the frame where flow there and back disagree."""
     import cv2
 
-    at, inside = flow_destinations_and_inside(there)
-    warped, missed = sample_picture_at(b, at), sample_picture_at(back, at)
-    missed += there
-    slack = 1 + 0.1 * vector_lengths(*cv2.split(there))
+    at, inside = flow_destinations_and_inside(forward_flow)
+    warped, missed = sample_picture_at(b, at), sample_picture_at(backward_flow, at)
+    missed += forward_flow
+    slack = 1 + 0.1 * vector_lengths(*cv2.split(forward_flow))
     disagree = inside & (vector_lengths(*cv2.split(missed)) > slack)
     return structure_change(a, warped, inside), float(disagree.mean())
 

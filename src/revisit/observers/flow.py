@@ -14,7 +14,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, observer
 from revisit.evidence.motion import FlowStats
-from revisit.observers.pictures import FLOW_SIDE, Flows, gray_at, median, vector_lengths, warp_back_with_mask
+from revisit.observers.pictures import FLOW_SIDE, Flows, gray_at_long_side, median, vector_lengths, warp_back_with_mask
 from revisit.observers.rows import evidence_arrays_of_rows
 
 GRID = 8  # pixels between the places whose flow enters the fit
@@ -32,7 +32,10 @@ def flow_stats(clip: ClipInfo) -> FrameStream:
     before: Frame | None = None
     while (frame := (yield)) is not None:
         if before is not None:
-            flow, pictures = flows.forward_flow(before, frame), (gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE))
+            flow, pictures = (
+                flows.forward_flow(before, frame),
+                (gray_at_long_side(before, FLOW_SIDE), gray_at_long_side(frame, FLOW_SIDE)),
+            )
             seconds = frame.time - before.time
             rows.append({"index": frame.index, "seconds": seconds, **flow_stats_of_step(flow, *pictures)})
         before = frame

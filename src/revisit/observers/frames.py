@@ -13,7 +13,7 @@ from revisit.core import ClipInfo, FrameStream, MediaError, Sampling, observer, 
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.evidence.judged import JudgeFrames
 from revisit.evidence.pictures import pack_jpegs
-from revisit.observers.pictures import gray_at, small_rgb_from_shared_size
+from revisit.observers.pictures import gray_at_long_side, small_rgb_from_shared_size
 from revisit.observers.rows import columns_of_rows
 
 LONG_SIDE = 320  # sharpness depends on the size, so it is measured at one size for all clips
@@ -27,7 +27,7 @@ def frame_facts(clip: ClipInfo) -> FrameStream:
 
     rows: list[tuple[Any, ...]] = []
     while (frame := (yield)) is not None:
-        gray = gray_at(frame, LONG_SIDE)
+        gray = gray_at_long_side(frame, LONG_SIDE)
         variance = float(cv2.Laplacian(gray, cv2.CV_32F).var())
         rows.append((frame.index, frame.time, pixel_checksum(frame.rgb), float(gray.mean()) / 255, variance))
     index, time, digests, luma, sharpness = columns_of_rows(rows, 5)

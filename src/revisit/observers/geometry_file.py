@@ -282,15 +282,20 @@ def _read_arrays_and_producer(source: Path, format: str) -> tuple[dict[str, np.n
 
 
 def _arrays_from_network_output(
-    arrays: Mapping[str, np.ndarray], poses: str, w2c: bool, lenses: tuple[str, ...], depths: tuple[str, ...]
+    arrays: Mapping[str, np.ndarray],
+    poses_name: str,
+    w2c: bool,
+    intrinsics_names: tuple[str, ...],
+    depth_names: tuple[str, ...],
 ) -> dict[str, np.ndarray]:
-    matrices = arrays[poses][0] if arrays[poses].ndim == 4 else arrays[poses]  # networks keep an axis of batches
+    matrices = arrays[poses_name]
+    matrices = matrices[0] if matrices.ndim == 4 else matrices  # networks keep an axis of batches
     c2w = from_w2c(matrices) if w2c else to_4x4_poses(matrices)
     arrays_out = {"extrinsics": c2w, "convention": np.array("c2w_opencv")}
-    lens = next((arrays[name] for name in lenses if name in arrays), None)
+    lens = next((arrays[name] for name in intrinsics_names if name in arrays), None)
     if lens is not None:
         arrays_out["intrinsics"] = lens[0] if lens.ndim == 4 else lens
-    depth = next((arrays[name] for name in depths if name in arrays), None)
+    depth = next((arrays[name] for name in depth_names if name in arrays), None)
     if depth is not None:
         n = len(c2w)
         arrays_out["depth"] = depth[0] if depth.ndim > 3 and depth.shape[:2] == (1, n) else depth

@@ -116,23 +116,23 @@ def window_corner(centre: np.ndarray, rows: int, columns: int) -> tuple[int, int
     return round(float(centre[0]) - (columns - 1) / 2), round(float(centre[1]) - (rows - 1) / 2)
 
 
-def cut_window_of_cells(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def cut_window_of_cells(whitened: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """The rows x columns cells around a centre (x, y in cells); zero where the picture ends."""
     x, y = window_corner(centre, rows, columns)
-    out = np.zeros((rows, columns, white.shape[-1]), np.float32)
+    out = np.zeros((rows, columns, whitened.shape[-1]), np.float32)
     top, left = max(0, y), max(0, x)
-    piece = white[top : max(top, y + rows), left : max(left, x + columns)]
+    piece = whitened[top : max(top, y + rows), left : max(left, x + columns)]
     out[top - y : top - y + piece.shape[0], left - x : left - x + piece.shape[1]] = piece
     return out
 
 
-def padded_spectrum(white: np.ndarray, padded: tuple[int, int]) -> np.ndarray:
+def padded_spectrum(whitened: np.ndarray, padded: tuple[int, int]) -> np.ndarray:
     """(13, ...) spectrum of each channel, as `rfft2` makes it of the padded picture.
 
     Pictures are small and a good part of them is padding: along lines, a product of matrices takes less time.
     """
-    rows, columns = white.shape[:2]
-    lines = np.ascontiguousarray(white.transpose(2, 0, 1)).reshape(-1, columns)
+    rows, columns = whitened.shape[:2]
+    lines = np.ascontiguousarray(whitened.transpose(2, 0, 1)).reshape(-1, columns)
     row_spectrum = (lines @ _fourier_matrix(columns, padded[1])).view(np.complex64).reshape(CHANNELS, rows, -1)
     return np.fft.fft(row_spectrum, padded[0], axis=1).astype(np.complex64, copy=False)
 
@@ -239,8 +239,8 @@ def similarity_maps(probes: Sequence[Probe], view: CellView) -> np.ndarray:
     return maps
 
 
-def figure_and_inside_masks(
-    white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]
+def figure_strength_and_inside_mask(
+    whitened: np.ndarray, centre: np.ndarray, box_shape: tuple[int, int], window_shape: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """How far each cell of a box differs from the cells around the box, 0 to 1, and which cells are in the picture.
 
@@ -248,31 +248,33 @@ def figure_and_inside_masks(
 
     Parameters
     ----------
-    white
+    whitened
         (rows, columns, channels) whitened cells of a picture.
     centre
         Of the box, x and y in cells.
-    inner, outer
+    box_shape, window_shape
         Rows and columns of the box, and of the window around it.
     """
-    looks = white[..., LOOKS]
-    around = cut_window_of_cells(looks, centre, *outer)[cells_around_box(white.shape, centre, inner, outer)]
+    looks = whitened[..., LOOKS]
+    around = cut_window_of_cells(looks, centre, *window_shape)[
+        cells_around_box(whitened.shape, centre, box_shape, window_shape)
+    ]
     if len(around) < LEAST_AROUND:
         return None
-    box = cut_window_of_cells(looks, centre, *inner)
+    box = cut_window_of_cells(looks, centre, *box_shape)
     usual = median(mean_distances_to_nearest(around, around, 1))
-    distance = mean_distances_to_nearest(box.reshape(-1, around.shape[1]), around, 0).reshape(inner)
+    distance = mean_distances_to_nearest(box.reshape(-1, around.shape[1]), around, 0).reshape(box_shape)
     figure = ((distance / max(usual, 1e-6) - BACKGROUND) / (FIGURE - BACKGROUND)).clip(0, 1)
-    return figure.astype(np.float32), window_cells_inside_picture(white.shape, centre, *inner)
+    return figure.astype(np.float32), window_cells_inside_picture(whitened.shape, centre, *box_shape)
 
 
 def cells_around_box(
-    shape: tuple[int, ...], centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]
+    shape: tuple[int, ...], centre: np.ndarray, box_shape: tuple[int, int], window_shape: tuple[int, int]
 ) -> np.ndarray:
     """(rows, columns) which cells of the outer window lie in a picture of so many cells, and not in the box within."""
-    beside = window_cells_inside_picture(shape, centre, *outer)
-    top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
-    beside[top : top + inner[0], left : left + inner[1]] = False
+    beside = window_cells_inside_picture(shape, centre, *window_shape)
+    top, left = (window_shape[0] - box_shape[0]) // 2, (window_shape[1] - box_shape[1]) // 2
+    beside[top : top + box_shape[0], left : left + box_shape[1]] = False
     return beside
 
 
@@ -285,17 +287,17 @@ def window_cells_inside_picture(shape: tuple[int, ...], centre: np.ndarray, rows
 
 
 def target_silhouette(
-    white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]
+    whitened: np.ndarray, centre: np.ndarray, box_shape: tuple[int, int], window_shape: tuple[int, int]
 ) -> np.ndarray:
-    """(rows, columns) 0 to 1: which cells of a box are the target, by `figure_and_inside_masks`.
+    """(rows, columns) 0 to 1: which cells of a box are the target, by `figure_strength_and_inside_mask`.
 
     The less of the box stands out, the more all of it counts as the target.
     """
     import cv2
 
-    cells = figure_and_inside_masks(white, centre, inner, outer)
+    cells = figure_strength_and_inside_mask(whitened, centre, box_shape, window_shape)
     if cells is None:
-        return np.ones(inner, np.float32)
+        return np.ones(box_shape, np.float32)
     figure = cv2.blur(cells[0], (3, 3))
     low, high = LEAST_FIGURE
     counts = float(np.clip((figure.mean() - low) / (high - low), 0, 1))

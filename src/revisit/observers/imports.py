@@ -58,8 +58,8 @@ def import_masks(path: Path) -> ObjectMasks:
         arrays = read_npz_with_frames(path, "mask", MASKS)
         if arrays["mask"].ndim != 3:
             raise MediaError(f"its mask has shape {arrays['mask'].shape}; expected {MASKS}")
-        frame, mask = sort_by_frame(arrays["frame"], arrays["mask"] > 0)
-    return ObjectMasks(frame, mask, label_or_default(arrays, "maker"))
+        frame, mask = sort_by_unique_frame(arrays["frame"], arrays["mask"] > 0)
+    return ObjectMasks(frame, mask, one_line_text_or_default(arrays, "maker"))
 
 
 @observer(
@@ -70,9 +70,9 @@ def import_object_features(path: Path) -> ObjectFeatures:
     """Descriptors of the target, from an npz file."""
     with raise_media_errors_naming_file(path):
         arrays = read_npz_with_frames(path, "vector", OBJECT)
-        frame, vector = sort_by_frame(arrays["frame"], finite_float_table(arrays, "vector", OBJECT))
+        frame, vector = sort_by_unique_frame(arrays["frame"], finite_float_table(arrays, "vector", OBJECT))
         looked = parse_frame_numbers(np.ravel(arrays.get("looked", frame)), OBJECT)
-    return ObjectFeatures(np.union1d(looked, frame), frame, vector, label_or_default(arrays, "maker"))
+    return ObjectFeatures(np.union1d(looked, frame), frame, vector, one_line_text_or_default(arrays, "maker"))
 
 
 def parse_finite_floats(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.ndarray:
@@ -108,16 +108,16 @@ def read_npz_arrays(path: Path, needed: Sequence[str], expected: str) -> dict[st
     return arrays
 
 
-def read_npz_with_frames(path: Path, needed: str, expected: str, *others: str) -> dict[str, np.ndarray]:
+def read_npz_with_frames(path: Path, needed: str, expected: str, *more_needed: str) -> dict[str, np.ndarray]:
     """Arrays of an npz file, those that are needed among them, and `frame` numbering the rows of the first."""
-    arrays = read_npz_arrays(path, (needed, *others), expected)
+    arrays = read_npz_arrays(path, (needed, *more_needed), expected)
     if "frame" not in arrays:
         arrays["frame"] = np.arange(len(np.atleast_1d(arrays[needed])))
     arrays["frame"] = parse_frame_numbers(np.ravel(arrays["frame"]), expected)
     return arrays
 
 
-def sort_by_frame(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sort_by_unique_frame(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both in the order of the frames, each of which may be there once."""
     if len(frame) != len(values):
         raise MediaError(f"it has {len(frame)} frame numbers and {len(values)} values; each frame needs one row")
@@ -128,7 +128,7 @@ def sort_by_frame(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np
     return frame[order], values[order]
 
 
-def label_or_default(source: Mapping[str, object], name: str, default: str = NOT_STATED) -> str:
+def one_line_text_or_default(source: Mapping[str, object], name: str, default: str = NOT_STATED) -> str:
     """A word or sentence of a file's own, on one line."""
     value = source.get(name)
     if isinstance(value, np.ndarray):

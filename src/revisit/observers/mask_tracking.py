@@ -66,10 +66,10 @@ class LikeTarget:
         self._sums = np.zeros(channels + 1)
         self._rule = np.zeros(channels + 1)
 
-    def add_frame(self, cells: np.ndarray, share: np.ndarray) -> None:
+    def add_frame(self, cells: np.ndarray, coverage: np.ndarray) -> None:
         """Add a frame: (N, channels), and the share of each cell that the target covers."""
-        own = mostly_covered_cells(share)
-        other = share < 0.1  # cells on its edge are neither
+        own = mostly_covered_cells(coverage)
+        other = coverage < 0.1  # cells on its edge are neither
         if not own.any() or not other.any():
             return
         weight = own * (0.5 / own.sum()) + other * (0.5 / other.sum())
@@ -190,7 +190,7 @@ class Tracker:
         now, near = (_clipped_box_of_spot(spot, self.search) for spot in (self.spot, sight.near_at))
         if box_iou(now, near) < 0.8:
             return
-        setting = self.search.state_of_surroundings(self.spot, sight, camera)
+        setting = self.search.update_state_of_surroundings(self.spot, sight, camera)
         whole = share_of_box_inside_frame(self.spot.box_of_target(self.search.size)) > 0.9
         if whole and SAME_LOOK < sight.near < OTHER_LOOK and setting != COVERED:
             self.search.remember_look_if_trusted(small, self.spot, float(self._frames), 1.0, setting, sight)
@@ -242,21 +242,21 @@ def mask_coverage_of_cells(mask: np.ndarray, embedding: PictureEmbedding) -> np.
     return resize_by_area(mask.astype(np.float32), columns, rows).ravel()
 
 
-def mostly_covered_cells(share: np.ndarray) -> np.ndarray:
+def mostly_covered_cells(coverage: np.ndarray) -> np.ndarray:
     """(cells,) which cells a thing covers by half, or as far as any where it is smaller than a cell."""
-    return np.asarray(share > min(0.5, float(share.max()) * 0.99))
+    return np.asarray(coverage > min(0.5, float(coverage.max()) * 0.99))
 
 
-def centre_most_like_target(grid: np.ndarray, size: np.ndarray) -> np.ndarray:
+def centre_most_like_target(likeness_map: np.ndarray, size: np.ndarray) -> np.ndarray:
     """x and y, as fractions, of the middle of a thing of this size whose cells are most like the target."""
     import cv2
 
-    sigma_x, sigma_y = np.maximum(size * grid.shape[::-1], 1.0) / 3
+    sigma_x, sigma_y = np.maximum(size * likeness_map.shape[::-1], 1.0) / 3
     soft = cv2.GaussianBlur(
-        np.clip(grid, 0, 1).astype(np.float32), (0, 0), sigmaX=float(sigma_x), sigmaY=float(sigma_y)
+        np.clip(likeness_map, 0, 1).astype(np.float32), (0, 0), sigmaX=float(sigma_x), sigmaY=float(sigma_y)
     )
-    row, column = divmod(int(soft.argmax()), grid.shape[1])
-    return np.array([(column + 0.5) / grid.shape[1], (row + 0.5) / grid.shape[0]])
+    row, column = divmod(int(soft.argmax()), likeness_map.shape[1])
+    return np.array([(column + 0.5) / likeness_map.shape[1], (row + 0.5) / likeness_map.shape[0]])
 
 
 def bounding_box_of_mask(mask: np.ndarray) -> Box:

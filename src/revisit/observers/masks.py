@@ -228,7 +228,7 @@ def object_features_by_efficientnet(clip: ClipInfo, target: Target, *, at_most: 
     pictures: dict[int, np.ndarray] = {}
     track = yield from track_target_masks(target.box, pictures=pictures)
     masks = {int(number): mask for number, mask in zip(track.index, track.masks, strict=True) if mask is not None}
-    whole = is_whole_view(list(masks.values()))
+    whole = are_whole_views(list(masks.values()))
     views = [number for number, good in zip(masks, whole.tolist(), strict=True) if good]
     vectors = unit_object_descriptors([cut_square_on_grey(pictures[number], masks[number]) for number in views])
     return ObjectFeatures(track.index, np.array(views, dtype=np.int64), vectors, MAKER)
@@ -288,7 +288,7 @@ def cut_square_on_grey(rgb: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.copyMakeBorder(piece, *border, cv2.BORDER_CONSTANT, value=[GREY] * 3))
 
 
-def is_whole_view(masks: Sequence[np.ndarray]) -> np.ndarray:
+def are_whole_views(masks: Sequence[np.ndarray]) -> np.ndarray:
     """(N,) whether a mask shows the target: neither a few pixels of it, nor what the frame's edge leaves of it."""
     area = np.array([mask.mean() for mask in masks])
     cut = np.array([mask[[0, -1]].any() or mask[:, [0, -1]].any() for mask in masks], dtype=bool)

@@ -180,7 +180,7 @@ class Structure:
     shape: tuple[int, int]  # rows, columns
 
 
-def gradient_structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
+def gradient_structure(gray: np.ndarray, ignored_cells: np.ndarray | None = None) -> Structure:
     """Gradient directions of a grey picture on a coarse grid, each weighted by its local contrast."""
     import cv2
 
@@ -193,8 +193,8 @@ def gradient_structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> St
     power = gx * gx + gy * gy
     local = cv2.GaussianBlur(power, (0, 0), 6.0) + 0.1 * power.mean() + 4.0  # 4: below it lies noise, not structure
     field = (gx + 1j * gy) ** 2 / np.maximum(np.sqrt(power), 1e-6) / np.sqrt(local)  # doubled angle: sign-free edges
-    if hidden is not None:
-        grid = hidden.reshape(CELLS[1], CELLS[0]).astype(np.uint8)
+    if ignored_cells is not None:
+        grid = ignored_cells.reshape(CELLS[1], CELLS[0]).astype(np.uint8)
         field[cv2.resize(grid, (STRUCTURE_WIDTH, rows), interpolation=cv2.INTER_NEAREST) > 0] = 0
     shape = (2 * rows, 2 * STRUCTURE_WIDTH)
     energy = np.fft.irfft2(np.fft.rfft2(np.abs(field) ** 2, shape) * _spectrum_of_ones(rows, STRUCTURE_WIDTH), shape)

@@ -21,7 +21,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, FrameStream, every, observer
 from revisit.evidence.camera import CameraPath
 from revisit.observers.matching import Points, find_described_points, match_points, points_of_frame
-from revisit.observers.pictures import Flows, gray_at, median, resize_by_area
+from revisit.observers.pictures import Flows, gray_at_long_side, median, resize_by_area
 from revisit.observers.rows import columns_of_rows
 
 SIZE = 320
@@ -80,7 +80,7 @@ def odometry(clip: ClipInfo) -> FrameStream:
     described: dict[int, Points] = {}  # of the last two frames, where tracking was not enough
     flows, before = Flows(), None
     while (frame := (yield)) is not None:
-        picture = gray_at(frame, SIZE)
+        picture = gray_at_long_side(frame, SIZE)
         row = len(frames)
         frames.append((frame.index, frame.time, picture))
         if before is not None:
@@ -123,7 +123,7 @@ def rows_to_estimate_poses_for(tracks: list[PointTrack], time: list[float]) -> l
 
 
 def agrees_with_return_to_start(
-    rotation: np.ndarray, pictures: Sequence[np.ndarray], f: float, field: float
+    rotation: np.ndarray, pictures: Sequence[np.ndarray], focal_length: float, field_of_view: float
 ) -> np.ndarray:
     """(N,) False from the farthest view on, where a frame that should show the first view again says otherwise."""
     n = len(pictures)
@@ -132,7 +132,7 @@ def agrees_with_return_to_start(
     if n < 8 or away.max() < LARGEST_ERROR:
         return fine
     far = int(away.argmax())
-    back = far + 1 + np.flatnonzero(away[far + 1 :] < 0.4 * field)
+    back = far + 1 + np.flatnonzero(away[far + 1 :] < 0.4 * field_of_view)
     if not len(back):
         return fine
     row = int(back[away[back].argmin()])
@@ -140,7 +140,7 @@ def agrees_with_return_to_start(
     if len(start) < LOOP_MATCHES:
         return fine  # nothing is recognised: another place, or the first one changed; that is not for the path to say
     centre = np.array([pictures[0].shape[1], pictures[0].shape[0]]) / 2
-    turn, _, count = relative_pose((start - centre) / f, (end - centre) / f, TIGHT / f)
+    turn, _, count = relative_pose((start - centre) / focal_length, (end - centre) / focal_length, TIGHT / focal_length)
     if turn is not None and count >= LOOP_MATCHES and rotation_angles_in_degrees(rotation[row] @ turn) > LARGEST_ERROR:
         fine[far:] = False
     return fine
@@ -189,7 +189,7 @@ def find_corners(picture: np.ndarray) -> np.ndarray:
 
 
 def track_points_by_flow(
-    a: np.ndarray, b: np.ndarray, points: np.ndarray, there: np.ndarray, back: np.ndarray
+    a: np.ndarray, b: np.ndarray, points: np.ndarray, forward_flow: np.ndarray, backward_flow: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where points of picture a are in b, and which of them come back to where they started.
 
@@ -202,9 +202,11 @@ def track_points_by_flow(
     options: dict[str, Any] = {
         "winSize": (WINDOW, WINDOW), "maxLevel": 1, "criteria": (3, 10, 0.02), "flags": cv2.OPTFLOW_USE_INITIAL_FLOW,
     }  # fmt: skip
-    landed, status, _ = cv2.calcOpticalFlowPyrLK(a, b, points, move_points_by_flow(points, there, a.shape), **options)
+    landed, status, _ = cv2.calcOpticalFlowPyrLK(
+        a, b, points, move_points_by_flow(points, forward_flow, a.shape), **options
+    )
     returned, status_back, _ = cv2.calcOpticalFlowPyrLK(
-        b, a, landed, move_points_by_flow(landed, back, a.shape), **options
+        b, a, landed, move_points_by_flow(landed, backward_flow, a.shape), **options
     )
     alive = (status.ravel() > 0) & (status_back.ravel() > 0) & (np.abs(points - returned).max(axis=1) < 0.7)
     x, y = landed[:, 0], landed[:, 1]
@@ -280,9 +282,9 @@ def tracks_telling_of_lens(tracks: list[PointTrack], width: int) -> list[PointTr
     return [fit[k] for k in every(at_most=MOST_VOTES).pick(len(fit), 0)]
 
 
-def focal_length_in_pixels(field: float, width: int) -> float:
+def focal_length_in_pixels(field_of_view: float, width: int) -> float:
     """Focal length in pixels of a horizontal field of view in degrees."""
-    return float(width / 2 / np.tan(np.radians(field) / 2))
+    return float(width / 2 / np.tan(np.radians(field_of_view) / 2))
 
 
 def estimate_camera_path(
@@ -325,11 +327,11 @@ def estimate_camera_path(
 
 
 def relative_pose(
-    a: np.ndarray, b: np.ndarray, tolerance: float, near: tuple[np.ndarray, np.ndarray] | None = None
+    a: np.ndarray, b: np.ndarray, tolerance: float, initial_pose: tuple[np.ndarray, np.ndarray] | None = None
 ) -> tuple[np.ndarray | None, np.ndarray | None, int]:
     """(rotation, unit translation or None, inliers) that take rays of the first frame to the second.
 
-    `near` is a pose close to the one sought; without it the search starts from several.
+    `initial_pose` is a pose close to the one sought; without it the search starts from several.
     """
     import cv2
 
@@ -339,8 +341,8 @@ def relative_pose(
     turn, fits = fit_rotation_and_inliers(rays, tolerance)
     if fits.mean() > TURN_ONLY or median(np.hypot(*(b - a).T)) < 0.3 * tolerance:
         return turn, None, int(fits.sum())
-    starts = [(turn, near[1]), near] if near else [(turn, axis) for axis in np.eye(3)]
-    if not near:
+    starts = [(turn, initial_pose[1]), initial_pose] if initial_pose else [(turn, axis) for axis in np.eye(3)]
+    if not initial_pose:
         cv2.setRNGSeed(0)
         essential, mask = cv2.findEssentialMat(a, b, np.eye(3), cv2.RANSAC, 0.99, 0.5 * tolerance, ESSENTIAL_TRIALS)
         if essential is not None and essential.shape == (3, 3):

@@ -97,11 +97,13 @@ def shrink_to_half(picture: np.ndarray) -> np.ndarray:
     return resize_by_area(picture, max(1, picture.shape[1] // 2), max(1, picture.shape[0] // 2))
 
 
-def gray_at(frame: Frame, long_side: int) -> np.ndarray:
+def gray_at_long_side(frame: Frame, long_side: int) -> np.ndarray:
     """BT.601 luma, 8 bits, of a frame at this longer side; below 320 made from that of 320."""
     if long_side >= SHARED_LONG_SIDE:
         return frame.once(("gray", long_side), lambda: to_gray(rgb_at_long_side(frame, long_side)))
-    return frame.once(("gray", long_side), lambda: shrink_to_long_side(gray_at(frame, SHARED_LONG_SIDE), long_side))
+    return frame.once(
+        ("gray", long_side), lambda: shrink_to_long_side(gray_at_long_side(frame, SHARED_LONG_SIDE), long_side)
+    )
 
 
 def to_gray(rgb: np.ndarray) -> np.ndarray:
@@ -134,7 +136,7 @@ class Flows:
         return there, after.once(("flow to", before.index), lambda: self._flow_between(after, before))
 
     def _flow_between(self, a: Frame, b: Frame) -> np.ndarray:
-        return np.asarray(self._maker.calc(gray_at(a, FLOW_SIDE), gray_at(b, FLOW_SIDE), None))
+        return np.asarray(self._maker.calc(gray_at_long_side(a, FLOW_SIDE), gray_at_long_side(b, FLOW_SIDE), None))
 
 
 def flow_with_initial_shift(

@@ -49,7 +49,7 @@ class CloseUps:
         self.own_colours = self.layout.own_colours
         self.place, self.lost = box, 0
 
-    def best_close_look(self, picture: np.ndarray, window: np.ndarray) -> dict[str, Any]:
+    def find_best_look_and_learn(self, picture: np.ndarray, window: np.ndarray) -> dict[str, Any]:
         """What `TargetLooks` says of the best candidate of a frame, seen closely; `window` is one of them."""
         size = self.layout.size
         centre = (self.place[:2] + self.place[2:]) / 2

@@ -56,7 +56,7 @@ def target_looks(clip: ClipInfo, target: Target) -> FrameStream:
     close_ups = CloseUps(frames[0].rgb, np.array(target.box), search.null_boxes)
     rows = []
     for frame, window in zip(frames, best_windows, strict=True):
-        close = close_ups.best_close_look(frame.rgb, window.box)
+        close = close_ups.find_best_look_and_learn(frame.rgb, window.box)
         rows.append({**window._asdict(), **close, "index": frame.index, "seconds": frame.time})
     return TargetLooks(
         **evidence_arrays_of_rows(TargetLooks, rows),
@@ -93,7 +93,9 @@ def best_windows_and_search(
     maps = head_maps_of_pictures(pictures)
     first = next(maps)
     search = WindowSearch(pictures[0], first, np.array(box))
-    return [search.best_window(*shown) for shown in zip(pictures, chain([first], maps), strict=True)], search
+    return [
+        search.find_best_window_and_learn(*shown) for shown in zip(pictures, chain([first], maps), strict=True)
+    ], search
 
 
 def head_maps_of_pictures(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
@@ -131,7 +133,7 @@ class WindowSearch:
         self.place, self.before = box, self.views[0]  # of the look before
         self.lost = 0
 
-    def best_window(self, picture: np.ndarray, cells: np.ndarray) -> WindowLook:
+    def find_best_window_and_learn(self, picture: np.ndarray, cells: np.ndarray) -> WindowLook:
         """What the best window of a picture is like."""
         descriptors = unit_descriptors_of_windows(cells, self.at)
         like = (descriptors @ np.stack(self.views).T).max(axis=1)
@@ -182,11 +184,11 @@ def window_positions(grid_shape: tuple[int, int], target_size: np.ndarray) -> np
     return np.array(sorted(boxes), dtype=np.int64).reshape(-1, 4)
 
 
-def unit_descriptors_of_windows(cells: np.ndarray, at: np.ndarray) -> np.ndarray:
+def unit_descriptors_of_windows(cells: np.ndarray, windows: np.ndarray) -> np.ndarray:
     """(N, channels) unit descriptors of windows: the mean of their cells."""
     sums = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1, cells.shape[2]), np.float32)
     sums[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
-    top, left, bottom, right = at.T
+    top, left, bottom, right = windows.T
     return _unit_rows(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
 
 

@@ -28,7 +28,7 @@ from revisit.observers.grid_descriptors import (
     cells_around_box,
     cut_window_of_cells,
     describe_cells,
-    figure_and_inside_masks,
+    figure_strength_and_inside_mask,
     similarity_maps,
     sums_over_halves,
     target_silhouette,
@@ -37,7 +37,7 @@ from revisit.observers.grid_descriptors import (
 from revisit.observers.pictures import (
     FLOW_SIDE,
     Flows,
-    gray_at,
+    gray_at_long_side,
     median,
     resize_by_halving,
     rgb_at_long_side,
@@ -135,7 +135,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
     while frame is not None:
         is_lost = missed > LOST_AFTER
         if frame is not first:
-            greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
+            greys = gray_at_long_side(before, FLOW_SIDE), gray_at_long_side(frame, FLOW_SIDE)
             both = flows.forward_and_backward_flow(before, frame)
             box = spot.box_of_target(search.size)
             step = target_and_camera_motion(*greys, *both, box, is_lost, search.figure)
@@ -161,7 +161,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         if missed > LOST_AFTER and stands_out and colour >= SAME_COLOUR:
             spot, missed = sighting.peak_at, 0.0
             inside = share_of_box_inside_frame(spot.box_of_target(search.size))
-        setting = search.state_of_surroundings(spot, sighting, camera)
+        setting = search.update_state_of_surroundings(spot, sighting, camera)
         if inside > 0.9 and sighting.near < OTHER_LOOK and max(sighting.near, part) > SAME_LOOK and setting != COVERED:
             search.remember_look_if_trusted(rgb, spot, float(frame.time), flow, setting, sighting)
 
@@ -207,15 +207,15 @@ def share_of_box_inside_frame(box: np.ndarray) -> float:
 def target_and_camera_motion(
     before: np.ndarray,
     after: np.ndarray,
-    there: np.ndarray,
-    back: np.ndarray,
+    forward_flow: np.ndarray,
+    backward_flow: np.ndarray,
     box: np.ndarray,
     lost: bool,
-    figure: np.ndarray | None = None,
+    silhouette: np.ndarray | None = None,
 ) -> BoxMotion:
     """Motion of the target (of the background behind it, if it is lost) and how far it can be trusted.
 
-    `there` and `back` are the flow between the two pictures, `figure` is the target's silhouette in its box;
+    `forward_flow` and `backward_flow` join the two pictures, `silhouette` is the target's silhouette in its box;
     without one the middle of the box counts.
     """
     import cv2
@@ -223,19 +223,19 @@ def target_and_camera_motion(
     height, width = before.shape
     size = np.array([width, height])
     start = _every_eighth_pixel(width, height)
-    shift = there[4::8, 4::8].reshape(-1, 2)
+    shift = forward_flow[4::8, 4::8].reshape(-1, 2)
     end = start + shift
     inside = (end[:, 0] >= 0) & (end[:, 1] >= 0) & (end[:, 0] < width) & (end[:, 1] < height)
     landed = np.clip(end.round().astype(int), 0, size - 1)
     place = landed[:, 1] * width + landed[:, 0]
-    missed = shift + back.reshape(-1, 2)[place]
+    missed = shift + backward_flow.reshape(-1, 2)[place]
     change = np.abs(after.ravel()[place].astype(int) - before[4::8, 4::8].ravel())
     good = inside & (change < 25)
     good &= vector_lengths(missed[:, 0], missed[:, 1]) < np.maximum(1.0, 0.1 * vector_lengths(shift[:, 0], shift[:, 1]))
 
     centre, half = (box[:2] + box[2:]) / 2 * size, (box[2:] - box[:2]) / 2 * size
     apart = start - centre
-    core = is_in_silhouette(apart / half, figure)
+    core = is_in_silhouette(apart / half, silhouette)
     near = np.abs(apart) < 1.2 * half
     around = good & ~(near[:, 0] & near[:, 1])
     matrix = np.eye(2, 3)
@@ -263,19 +263,19 @@ def target_and_camera_motion(
     )
 
 
-def is_in_silhouette(offset: np.ndarray, figure: np.ndarray | None) -> np.ndarray:
+def is_in_silhouette(offsets: np.ndarray, silhouette: np.ndarray | None) -> np.ndarray:
     """(n,) which points are the target's, by where they are in its box: (n, 2) from -1 to 1.
 
     Those of its silhouette; the middle of the box where hardly any point lies in that, or nobody knows it.
     """
-    farther = np.abs(offset).max(axis=1)
+    farther = np.abs(offsets).max(axis=1)
     middle = np.asarray(farther < 0.75)
-    if figure is None:
+    if silhouette is None:
         return middle
     (inside,) = np.nonzero(farther < 1)
-    cells = ((np.clip(offset[inside], -0.999, 0.999) + 1) / 2 * figure.shape[::-1]).astype(int)
-    own = np.zeros(len(offset), bool)
-    own[inside] = figure[cells[:, 1], cells[:, 0]] >= IN_FIGURE
+    cells = ((np.clip(offsets[inside], -0.999, 0.999) + 1) / 2 * silhouette.shape[::-1]).astype(int)
+    own = np.zeros(len(offsets), bool)
+    own[inside] = silhouette[cells[:, 1], cells[:, 0]] >= IN_FIGURE
     return own if np.count_nonzero(own) >= FEWEST_POINTS else middle
 
 
@@ -388,10 +388,10 @@ class TargetSearch:
                 if layer[at] > near[0]:
                     first, early = float(each[0, at[0], at[1]]), float(each[:EARLY_LOOKS, at[0], at[1]].max())
                     near = float(layer[at]), Spot(grid.centre_of_cell(at), size), first, early
-        peak, level, where = highest_value_and_place(best)
+        peak, level, where = highest_value_map_and_cell(best)
         peak_at = Spot(grids[level].centre_of_cell(where), self.sizes[level])
         place_grids = [probe_centres(view, self.surroundings) for view in self.views]
-        place, best_view, there = highest_value_and_place(place_maps)
+        place, best_view, there = highest_value_map_and_cell(place_maps)
         place_at = Spot(place_grids[best_view].centre_of_cell(there), self.sizes[best_view])
         return Sighting(
             *near,
@@ -416,7 +416,7 @@ class TargetSearch:
         # The cells that are looked at are whole: spots less than a cell apart are one.
         key = level, *window_corner(centre, *self.figure.shape), *window_corner(centre, *self.ring)
         if key not in self._standing:
-            cells = figure_and_inside_masks(self.views[level].white, centre, self.figure.shape, self.ring)
+            cells = figure_strength_and_inside_mask(self.views[level].white, centre, self.figure.shape, self.ring)
             if cells is None:
                 self._standing[key] = 1.0
             else:
@@ -470,7 +470,7 @@ class TargetSearch:
         maps = [similarity_maps([look], view)[0] for view in self.views]
         return self._best_value_away_from(spot, maps, [probe_centres(view, look) for view in self.views])
 
-    def state_of_surroundings(self, spot: Spot, sighting: Sighting, camera: float) -> str:
+    def update_state_of_surroundings(self, spot: Spot, sighting: Sighting, camera: float) -> str:
         """Whether the target's surroundings are still around it, were covered where it stands, or were left behind."""
         off = np.abs(sighting.place_at.centre - spot.centre) / (self.size * spot.scale)
         if sighting.place >= max(SAME_LOOK, sighting.place_second + CLEAR) and bool((off < 0.25).all()):
@@ -481,7 +481,13 @@ class TargetSearch:
         return COVERED if self.travelled < 0.05 and bool((moved < 0.1).all()) else ELSEWHERE
 
     def remember_look_if_trusted(
-        self, rgb: np.ndarray, spot: Spot, seconds: float, flow: float, setting: str, sighting: Sighting
+        self,
+        rgb: np.ndarray,
+        spot: Spot,
+        seconds: float,
+        trusted_flow_share: float,
+        surroundings: str,
+        sighting: Sighting,
     ) -> None:
         """Add the present look of the target; once there are many, in place of the oldest late one.
 
@@ -489,11 +495,11 @@ class TargetSearch:
         still around it (a glass that fills); else something came in front of it. A look that fits
         elsewhere in the same frame as well says nothing (the edge of a passing wall).
         """
-        in_place = setting == IN_PLACE
+        in_place = surroundings == IN_PLACE
         rooted = sighting.near_early if len(self.looks) >= EARLY_LOOKS else sighting.near_first
         if self.frozen or seconds - self.remembered < LOOK_EVERY or not (rooted >= ROOTED or in_place):
             return
-        if flow < (0.3 if in_place else 0.6):
+        if trusted_flow_share < (0.3 if in_place else 0.6):
             return
         self.remembered = seconds
         view = self.views[self._view_of_nearest_size(spot)]
@@ -527,7 +533,7 @@ def probe_centres(view: CellView, probe: Probe) -> CellGrid:
     return CellGrid(x, y)
 
 
-def highest_value_and_place(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:
+def highest_value_map_and_cell(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:
     """The highest value of all maps, its map, and its row and column there."""
     value, level, at = max((float(m.max()), k, int(m.argmax())) for k, m in enumerate(maps))
     return value, level, divmod(at, maps[level].shape[1])

@@ -19,7 +19,7 @@ from revisit.observers.matching import (
     points_of_frame,
     warp_points,
 )
-from revisit.observers.pictures import VIEWED, gray_at
+from revisit.observers.pictures import VIEWED, gray_at_long_side
 from revisit.observers.rows import columns_of_rows
 
 SIZE = 288
@@ -36,7 +36,7 @@ def links_between_views(clip: ClipInfo) -> FrameStream:
     """Links between all pairs of at most 36 frames: matched points, gradient correlation, their warps."""
     rows: list[tuple[int, float, np.ndarray, Points]] = []
     while (frame := (yield)) is not None:
-        grey = gray_at(frame, SIZE)
+        grey = gray_at_long_side(frame, SIZE)
         rows.append((frame.index, frame.time, grey, points_of_frame(frame, grey)))
     index, time, greys, points = columns_of_rows(rows, 4)
     matches: dict[tuple[int, int], np.ndarray] = {}

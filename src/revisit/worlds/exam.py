@@ -25,7 +25,7 @@ from revisit.worlds.events import EVENTS
 from revisit.worlds.failures import camera_path, failure_of_kind, generate
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world
-from revisit.worlds.story import film_from_poses
+from revisit.worlds.story import film_along_poses
 from revisit.worlds.workers import Progress
 from revisit.worlds.world import World
 
@@ -60,10 +60,10 @@ def exam_film(number: int, story: Story, size: tuple[int, int] = SIZE) -> Film:
     return play(story.world(FIRST + number), story.script, story.event, size, frames=FRAMES, fps=FPS)
 
 
-def true_answers(film: Film, kind: str) -> dict[str, bool]:
+def true_answers(film: Film, failure_kind: str) -> dict[str, bool]:
     """The right answers about what a model with a failure makes of a film; open ones are left out."""
-    film_of_model = film_from_poses(film, camera_path(kind, film))
-    visible = [_is_target_seen_or_unknown(film_of_model, frame, kind) for frame in range(len(film))]
+    film_of_model = film_along_poses(film, camera_path(failure_kind, film))
+    visible = [_is_target_seen_or_unknown(film_of_model, frame, failure_kind) for frame in range(len(film))]
     answers: dict[str, bool] = {}
     if None in visible:
         return answers
@@ -71,13 +71,13 @@ def true_answers(film: Film, kind: str) -> dict[str, bool]:
     answers["hidden"] = hidden_at is not None
     answers["returned"] = hidden_at is not None and True in visible[hidden_at:]
     if answers["returned"]:
-        answers |= _true_place_and_state_answers(film, kind)
+        answers |= _true_place_and_state_answers(film, failure_kind)
     return answers
 
 
-def exam_label_rows(film: Film, kind: str) -> Iterator[dict[str, object]]:
+def exam_label_rows(film: Film, failure_kind: str) -> Iterator[dict[str, object]]:
     """The questions about a clip as lines of a label file, without the clip."""
-    right = true_answers(film, kind)
+    right = true_answers(film, failure_kind)
     for text, (ask, negate) in question_topics_and_negations(film).items():
         if ask in right:
             yield {
@@ -119,26 +119,26 @@ def render_exam(
     return path
 
 
-def _is_target_seen_or_unknown(film: Film, frame: int, kind: str) -> bool | None:
+def _is_target_seen_or_unknown(film: Film, frame: int, failure_kind: str) -> bool | None:
     """Whether a frame shows the target; None where that depends on when a sudden event is put off."""
-    if kind == "vanish" and frame >= sum(film.phases) // 2:
+    if failure_kind == "vanish" and frame >= sum(film.phases) // 2:
         return False
     either = {film.target_visible(frame, state) for state in (film.states[0], film.states[frame])}
     same_path = np.array_equal(film.states[0].place, film.states[frame].place)
-    if len(either) > 1 and not same_path and failure_of_kind(kind).path is not None:
+    if len(either) > 1 and not same_path and failure_of_kind(failure_kind).path is not None:
         return None
     return film.target_visible(frame)
 
 
-def _true_place_and_state_answers(film: Film, kind: str) -> dict[str, bool]:
+def _true_place_and_state_answers(film: Film, failure_kind: str) -> dict[str, bool]:
     """Whether the target came back in the right place and in the right state."""
     first, last = film.states[0], film.states[-1]
     goes = float(np.linalg.norm(np.subtract(first.place, last.place))) > 0.1
     changes = first.look != last.look or abs(first.amount - last.amount) > 0.1
-    event_is_lost = kind in ("state_reset", "state_frozen")
+    event_is_lost = failure_kind in ("state_reset", "state_frozen")
     answers = {
-        "spatial": kind != "teleport" and not (event_is_lost and goes),
-        "state": kind != "colour_drift" and not (event_is_lost and changes),
+        "spatial": failure_kind != "teleport" and not (event_is_lost and goes),
+        "state": failure_kind != "colour_drift" and not (event_is_lost and changes),
     }
     if film.event in ("rolling", "falling"):
         del answers["state"]  # its place is all that these change, so wrong and right states are a matter of words

@@ -83,7 +83,7 @@ def stop_event_on_return(film: Film, strength: float, rng: np.random.Generator) 
 def move_target_aside_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target is aside from the event's path; strength 1 is half a metre, more than its own width."""
     aside = strength * story.sideways_step_for_target(film)
-    return story.frames_with_wrong_state(film, lambda state: story.moved_target(state, aside))
+    return story.frames_with_wrong_state(film, lambda state: story.state_with_target_moved(state, aside))
 
 
 def add_second_target_on_return(film: Film, strength: float, rng: np.random.Generator) -> Frames:
@@ -93,7 +93,7 @@ def add_second_target_on_return(film: Film, strength: float, rng: np.random.Gene
     for frame, away in story.frames_with_memory_failed(film):
         truth, state = film.truth(frame).rgb, film.states[frame]
         if away:
-            both = film.shot(frame, state, story.moved_target(state, aside)).rgb
+            both = film.shot(frame, state, story.state_with_target_moved(state, aside)).rgb
             truth = effects.towards(truth, both, strength)
         yield truth
 
@@ -111,7 +111,7 @@ def replace_background_on_return(film: Film, strength: float, rng: np.random.Gen
     things = [instance for instance in film.world.instances if instance not in (TARGET, story.support_instance(film))]
     amounts = np.zeros(256, np.float32)
     amounts[rng.permutation(things)] = np.clip(strength * len(things) - np.arange(len(things)), 0, 1)
-    come = story.replaced_share_by_instance(film)
+    come = story.replaced_share_by_frame_and_instance(film)
     for frame in range(len(film)):
         shot = film.truth(frame)
         share = effects.soften_edges((amounts * come[frame])[shot.mask])
@@ -239,7 +239,7 @@ def _camera_failure(title: str, what: str, path: Callable[[Film, float, np.rando
     """The failure of a camera that takes another path."""
 
     def frames_along_path(film: Film, strength: float, rng: np.random.Generator) -> Frames:
-        film_of_model = story.film_from_poses(film, path(film, strength, rng))
+        film_of_model = story.film_along_poses(film, path(film, strength, rng))
         for frame, state in enumerate(story.states_without_visible_jumps(film_of_model)):
             yield film_of_model.shot(frame, state).rgb
 
@@ -290,12 +290,12 @@ def camera_returns(film: Film) -> bool:
 
 def returned_state_differs_from_first(film: Film) -> bool:
     """Whether the target returned in another state than the one it was first seen in."""
-    return bool(story.event_path(film)[1][film.phases[1] :].max() > 0.05)
+    return bool(story.event_path_and_progress(film)[1][film.phases[1] :].max() > 0.05)
 
 
 def event_is_partly_seen(film: Film) -> bool:
     """Whether part of the event was seen before the target left, and part of it was not."""
-    progress = story.event_path(film)[1]
+    progress = story.event_path_and_progress(film)[1]
     total, in_view = progress[-1], progress[film.phases[0] - 1]
     return bool(total > 0.05 and 0.1 * total < in_view < 0.9 * total)
 

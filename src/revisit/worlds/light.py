@@ -121,11 +121,11 @@ def _rotate_to_solid_axes(solid: Solid, vectors: np.ndarray) -> np.ndarray:
     return vectors @ np.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]], np.float32)
 
 
-def _segments_cross_box(start: np.ndarray, ray: np.ndarray, half: np.ndarray) -> np.ndarray:
+def _segments_cross_box(start: np.ndarray, ray: np.ndarray, half_size: np.ndarray) -> np.ndarray:
     """Whether the stretch from each start along its way passes through a block around the origin."""
     with np.errstate(divide="ignore", invalid="ignore"):
         inverse = 1 / ray
-        middle, reach = -start * inverse, half.astype(np.float32) * np.abs(inverse)
+        middle, reach = -start * inverse, half_size.astype(np.float32) * np.abs(inverse)
         enter, leave = middle - reach, middle + reach
     enter = np.fmax(np.fmax(enter[:, 0], enter[:, 1]), np.fmax(enter[:, 2], 0))
     leave = np.fmin(np.fmin(leave[:, 0], leave[:, 1]), np.fmin(leave[:, 2], 1))

@@ -174,7 +174,7 @@ def may_box_be_in_view(hull: np.ndarray, camera: Camera) -> bool:
     return bool((pixels.max(axis=0) >= -0.5).all() and (pixels.min(axis=0) <= np.array(camera.size[::-1]) - 0.5).all())
 
 
-def values_of_pixels(matrix: np.ndarray, box: Box) -> list[np.ndarray]:
+def matrix_values_at_pixels(matrix: np.ndarray, box: Box) -> list[np.ndarray]:
     """Each row of a matrix times (x, y, 1), for the pixels of a box."""
     x0, y0, x1, y1 = box
     x = np.arange(x0, x1, dtype=np.float32)
@@ -184,7 +184,7 @@ def values_of_pixels(matrix: np.ndarray, box: Box) -> list[np.ndarray]:
 
 def _pixel_rays(camera: Camera, box: Box) -> list[np.ndarray]:
     """World directions x, y, z of the rays of a box of pixels, one metre long along the optical axis."""
-    return values_of_pixels(camera.pose[:3, :3] @ np.linalg.inv(camera.K), box)
+    return matrix_values_at_pixels(camera.pose[:3, :3] @ np.linalg.inv(camera.K), box)
 
 
 def _curved_inverse_depth(shape: Ball | Tube, camera: Camera, box: Box) -> np.ndarray:
@@ -214,7 +214,7 @@ def _curved_inverse_depth(shape: Ball | Tube, camera: Camera, box: Box) -> np.nd
 
 def _panel_cover_and_inverse_depth(shape: Panel, camera: Camera, box: Box) -> tuple[np.ndarray, np.ndarray]:
     """Which pixels of a box the panel covers, and its inverse depth there."""
-    s, t, inverse = values_of_pixels(pixel_to_panel_matrix(shape, camera), box)
+    s, t, inverse = matrix_values_at_pixels(pixel_to_panel_matrix(shape, camera), box)
     if shape.round:
         covered = (s - inverse / 2) ** 2 + (t - inverse / 2) ** 2 <= inverse**2 / 4
         covered &= inverse > 0

@@ -60,15 +60,16 @@ def arrange_along_side(
     standing: Sequence[tuple[fu.Maker, float]],
     hanging: Sequence[tuple[fu.Maker, float]] = (),
     *,
-    name: str,
-    forward: float = 0.0,
+    name_template: str,
+    distance_from_side: float = 0.0,
     free: tuple[float, float, float],
     gaps: tuple[float, float],
 ) -> dict[str, Thing]:
     """Things that stand, and hang above low ones, along a side (of `side_placements`), by what they are called.
 
-    `name` holds {}, and `forward` is how far they stand from the side. `free` is what stays free at the beginning, what
-    a further thing needs, and what stays free at the end, so that things of two sides never meet in a corner.
+    `name_template` holds {}, `distance_from_side` is how far they stand from it. `free` is what stays free at the
+    beginning, what a further thing needs, and what stays free at the end, so that things of two sides never meet in a
+    corner.
     """
     things = {}
     turn, foot, length = side
@@ -80,8 +81,8 @@ def arrange_along_side(
             continue
         makers = [make, hanging[above.pop()][0]] if make not in fu.TALL and above else [make]
         for maker in makers:
-            moved = turn_and_move(maker(rng, palette), at=(at + width / 2, 0, -forward))
-            things[name.format(maker.__name__)] = turn_and_move(moved, turn, foot)
+            moved = turn_and_move(maker(rng, palette), at=(at + width / 2, 0, -distance_from_side))
+            things[name_template.format(maker.__name__)] = turn_and_move(moved, turn, foot)
         at += width + rng.uniform(*gaps)
     return things
 
@@ -103,7 +104,7 @@ def room_setting(seed: int) -> Setting:
             side_of_room,
             fu.STANDING,
             fu.HANGING,
-            name=f"{{}} ({wall} wall)",
+            name_template=f"{{}} ({wall} wall)",
             free=(0.75, 1.2, 0.65),
             gaps=(0.1, 0.3),
         )
@@ -171,7 +172,14 @@ def yard_setting(seed: int) -> Setting:
         wall, (turn, foot, length) = walls[int(number)], edge
         things[f"{wall.__name__} ({name})"] = turn_and_move(wall(rng, palette, length), turn, foot)
         things |= arrange_along_side(
-            rng, palette, edge, STANDING, name=f"{{}} ({name})", forward=0.45, free=(0.9, 1.3, 0.7), gaps=(0.2, 0.6)
+            rng,
+            palette,
+            edge,
+            STANDING,
+            name_template=f"{{}} ({name})",
+            distance_from_side=0.45,
+            free=(0.9, 1.3, 0.7),
+            gaps=(0.2, 0.6),
         )
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     toward = np.array([rng.uniform(-0.5, 0.5), -1.0, rng.uniform(-0.8, -0.3)])

@@ -42,7 +42,7 @@ def hidden_share(film: Film) -> np.ndarray:
     return np.clip((np.arange(len(film)) - left) / (back - left), 0, 1)
 
 
-def replaced_share_by_instance(film: Film) -> np.ndarray:
+def replaced_share_by_frame_and_instance(film: Film) -> np.ndarray:
     """How far every thing (n, 256) has become another in each frame, from 0 before the target leaves to 1 on return."""
     left, back = film.phases
     come = np.repeat(hidden_share(film)[:, None], 256, axis=1).astype(np.float32)
@@ -52,22 +52,22 @@ def replaced_share_by_instance(film: Film) -> np.ndarray:
     return come
 
 
-def frames_with_wrong_state(film: Film, wrong: Callable[[State], State]) -> Iterator[np.ndarray]:
+def frames_with_wrong_state(film: Film, change_state: Callable[[State], State]) -> Iterator[np.ndarray]:
     """The truth, with the target in a wrong state on return."""
     for frame, away in frames_with_memory_failed(film):
         state = film.states[frame]
-        yield film.shot(frame, wrong(state) if away else state).rgb
+        yield film.shot(frame, change_state(state) if away else state).rgb
 
 
-def frames_with_event_position(film: Film, where: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
-    """The truth, with the event at another place of its path on return: `where` it is, from where it should be."""
-    path, progress = event_path(film)
-    for (frame, away), position in zip(frames_with_memory_failed(film), where(progress), strict=True):
-        weighted = states_at_path_position(path, position) if away else [(1.0, film.states[frame])]
+def frames_with_event_position(film: Film, change_position: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
+    """The truth, with the event elsewhere on its path on return: `change_position` of the true position."""
+    path, progress = event_path_and_progress(film)
+    for (frame, away), position in zip(frames_with_memory_failed(film), change_position(progress), strict=True):
+        weighted = weighted_states_at_path_position(path, position) if away else [(1.0, film.states[frame])]
         yield effects.weighted_mean_picture((weight, film.shot(frame, state).rgb) for weight, state in weighted)
 
 
-def event_path(film: Film) -> tuple[Weighted, np.ndarray]:
+def event_path_and_progress(film: Film) -> tuple[Weighted, np.ndarray]:
     """The event as states with the length of path behind each, and how far along it every frame is."""
     states = film.states
     steps = [state_distance(one, following) for one, following in pairwise(states)]
@@ -75,7 +75,7 @@ def event_path(film: Film) -> tuple[Weighted, np.ndarray]:
     return list(zip(progress.tolist(), states, strict=True)), progress
 
 
-def states_at_path_position(path: Weighted, position: float) -> Weighted:
+def weighted_states_at_path_position(path: Weighted, position: float) -> Weighted:
     """The state at a position of a path, as weighted states: two where it changes its look."""
     after = next((k for k, (progress, _) in enumerate(path) if progress >= position), len(path) - 1)
     if after == 0 or path[after][0] == position:
@@ -83,7 +83,7 @@ def states_at_path_position(path: Weighted, position: float) -> Weighted:
     (start, one), (end, other) = path[after - 1], path[after]
     share = (position - start) / (end - start)
     between = {name: (1 - share) * getattr(one, name) + share * getattr(other, name) for name in GRADUAL}
-    mixed = replace(moved_target(one, share * np.subtract(other.place, one.place)), **between)
+    mixed = replace(state_with_target_moved(one, share * np.subtract(other.place, one.place)), **between)
     if one.look == other.look:
         return [(1.0, mixed)]
     return [(1 - share, mixed), (share, replace(mixed, look=other.look))]
@@ -96,9 +96,9 @@ def state_distance(one: State, other: State) -> float:
     return distance + (abs(one.turn - other.turn) + abs(one.roll - other.roll)) / 90
 
 
-def moved_target(state: State, by: np.ndarray) -> State:
+def state_with_target_moved(state: State, offset: np.ndarray) -> State:
     """The target some way from where it is."""
-    x, y, z = (float(a + b) for a, b in zip(state.place, by, strict=True))
+    x, y, z = (float(a + b) for a, b in zip(state.place, offset, strict=True))
     return replace(state, place=(x, y, z))
 
 
@@ -174,13 +174,13 @@ def last_farthest_frame(film: Film) -> int:
     return int(np.flatnonzero(away >= away.max() - 1e-6)[-1])
 
 
-def interpolate_pose(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
+def interpolate_pose(start: np.ndarray, end: np.ndarray, progress: float) -> np.ndarray:
     """The pose at a share of the way from one pose to another."""
-    if share in (0, 1):
-        return end if share else start
+    if progress in (0, 1):
+        return end if progress else start
     pose = np.eye(4)
-    pose[:3, :3] = slerp(start[:3, :3], end[:3, :3], share)
-    pose[:3, 3] = (1 - share) * start[:3, 3] + share * end[:3, 3]
+    pose[:3, :3] = slerp(start[:3, :3], end[:3, :3], progress)
+    pose[:3, 3] = (1 - progress) * start[:3, 3] + progress * end[:3, 3]
     return pose
 
 
@@ -200,6 +200,6 @@ def pixel_directions_in_world(film: Film, frame: int) -> np.ndarray:
     return np.asarray(rays @ film.poses[frame][:3, :3].T.astype(np.float32))
 
 
-def film_from_poses(film: Film, poses: np.ndarray) -> Film:
+def film_along_poses(film: Film, poses: np.ndarray) -> Film:
     """The film from other poses, whose views are forgotten with it: the film would hold those of every strength."""
     return replace(film, _seen=dict(film._seen)).along(poses)

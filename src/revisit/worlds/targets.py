@@ -283,13 +283,13 @@ def _striped_ball_paint(
     for k in range(count):
         image[:, k * columns // count : (k + 1) * columns // count] = colours[k % len(colours)]
     image[: int(0.09 * image.shape[0])] = image[-int(0.09 * image.shape[0]) :] = colours[2]
-    return _add_dots(rng, image, colours[0], share=0.4)
+    return _add_dots(rng, image, colours[0], density=0.4)
 
 
 @tx.paint_factory
 def _spots(rng: np.random.Generator, width: float, height: float, ground: tx.Colour, spot: tx.Colour) -> np.ndarray:
     """Spots of unequal size on a plain ground."""
-    return _add_dots(rng, tx.plain(ground)(rng, width, height), spot, share=1.0)
+    return _add_dots(rng, tx.plain(ground)(rng, width, height), spot, density=1.0)
 
 
 @tx.paint_factory
@@ -312,7 +312,7 @@ def _filled_glass_paint(rng: np.random.Generator, width: float, height: float, l
     top = (1 - level) * rows
     # The row that the level crosses is juice in part, so that every change of level shows.
     wet = np.clip(np.arange(rows) + 1 - top, 0, 1)[:, None, None].astype(np.float32)
-    bubbles = _add_dots(rng, np.full_like(image, JUICE), (1.0, 0.72, 0.30), share=0.5)
+    bubbles = _add_dots(rng, np.full_like(image, JUICE), (1.0, 0.72, 0.30), density=0.5)
     image = image * (1 - wet) + bubbles * wet
     for mark in range(1, 10):
         row = rows - int(mark * rows / 10)
@@ -363,12 +363,12 @@ def _doll_head_paint(rng: np.random.Generator, width: float, height: float, skin
     return (head / np.float32(255)).astype(np.float32)
 
 
-def _add_dots(rng: np.random.Generator, image: np.ndarray, colour: tx.Colour, share: float) -> np.ndarray:
+def _add_dots(rng: np.random.Generator, image: np.ndarray, colour: tx.Colour, density: float) -> np.ndarray:
     import cv2
 
     height, width = image.shape[:2]
     dots = np.zeros((height, width), np.uint8)
-    for _ in range(int(share * 420 * height * width / tx.TEXELS**2) + 2):
+    for _ in range(int(density * 420 * height * width / tx.TEXELS**2) + 2):
         centre = int(rng.integers(width)), int(rng.integers(height))
         cv2.circle(dots, centre, int(rng.integers(2, 6)), int(rng.integers(140, 256)), -1, cv2.LINE_AA)
     weight = dots[..., None].astype(np.float32) / 255

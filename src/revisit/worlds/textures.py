@@ -52,7 +52,7 @@ def plaster(
 ) -> np.ndarray:
     """A painted wall with patches, strokes and specks."""
     image = _uniform_image(colour, width, height)
-    _scale_brightness(image, roughness * fractal_noise(rng, image.shape[:2], (90, 90), 6))
+    _change_brightness_in_place(image, roughness * fractal_noise(rng, image.shape[:2], (90, 90), 6))
     return _add_speckles(rng, image, count=int(60 * width * height), size=(0.004, 0.012), strength=0.16)
 
 
@@ -74,7 +74,7 @@ def wallpaper(
             axes = (int(size * TEXELS), int(size * TEXELS * rng.uniform(0.22, 0.45)))
             cv2.ellipse(canvas, _to_texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
         _fill_disc(canvas, (x, y), int(size * TEXELS * 0.3), _varied_bytes(rng, colour, 0.2))
-    return _scale_brightness(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (40, 40), 5))
+    return _change_brightness_in_place(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (40, 40), 5))
 
 
 @paint_factory
@@ -94,7 +94,7 @@ def bricks(rng: np.random.Generator, width: float, height: float, colour: Colour
             cv2.rectangle(canvas, corner, _to_texel((left + length, top + course)), tint, -1)
             left += length
         top += course
-    image = _scale_brightness(_to_float(canvas), 0.06 * fractal_noise(rng, canvas.shape[:2], (24, 24), 5))
+    image = _change_brightness_in_place(_to_float(canvas), 0.06 * fractal_noise(rng, canvas.shape[:2], (24, 24), 5))
     return _add_speckles(rng, image, count=int(90 * width * height), size=(0.004, 0.012), strength=0.2)
 
 
@@ -122,7 +122,7 @@ def wood(
             image[rows.start : rows.start + 2] *= 0.6
         top += plank
     grain = 0.06 * fractal_noise(rng, (high, wide), (6, 160), 3) + 0.04 * fractal_noise(rng, (high, wide), (30, 90), 4)
-    _scale_brightness(image, grain)
+    _change_brightness_in_place(image, grain)
     return _add_speckles(rng, image, count=int(30 * width * height), size=(0.006, 0.02), strength=-0.3)
 
 
@@ -140,7 +140,7 @@ def fabric(
             span = slice(int(at * TEXELS), int((at + band) * TEXELS))
             image[:, span] = _vary_colour(rng, random_colour(rng, stripes), 0.08)
         at += band
-    _scale_brightness(
+    _change_brightness_in_place(
         image, 0.05 * fractal_noise(rng, shape, (60, 60), 3) + 0.05 * fractal_noise(rng, shape, (4, 4), 2)
     )
     return _add_speckles(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
@@ -166,7 +166,7 @@ def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence
             tint = _varied_bytes(rng, random_colour(rng, colours), 0.08)
             cv2.fillConvexPoly(canvas, np.array([_to_texel(c) for c in corners]), tint, cv2.LINE_AA)
     shape = canvas.shape[:2]
-    return _scale_brightness(
+    return _change_brightness_in_place(
         _to_float(canvas), 0.07 * fractal_noise(rng, shape, (5, 5), 2) + 0.03 * fractal_noise(rng, shape, (50, 50), 2)
     )
 
@@ -196,7 +196,7 @@ def art(
         cv2.line(canvas, _to_texel(ends[0]), _to_texel(ends[1] * 0.3 + ends[0] * 0.7), tint, 2, cv2.LINE_AA)
     border = max(2, int(0.06 * min(high, wide)))
     cv2.rectangle(canvas, (0, 0), (wide - 1, high - 1), _to_bytes(margin), 2 * border)
-    return _scale_brightness(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (14, 14), 4))
+    return _change_brightness_in_place(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (14, 14), 4))
 
 
 @paint_factory
@@ -232,7 +232,7 @@ def books(
     sides = int(board * TEXELS)
     canvas[:, :sides] = canvas[:, -sides:] = _to_bytes(case)
     canvas[:sides] = _to_bytes(case)
-    return _scale_brightness(_to_float(canvas), 0.05 * fractal_noise(rng, canvas.shape[:2], (10, 10), 3))
+    return _change_brightness_in_place(_to_float(canvas), 0.05 * fractal_noise(rng, canvas.shape[:2], (10, 10), 3))
 
 
 @paint_factory
@@ -283,7 +283,7 @@ def landscape(rng: np.random.Generator, width: float, height: float) -> np.ndarr
 def plain(rng: np.random.Generator, width: float, height: float, colour: Colour, roughness: float = 0.03) -> np.ndarray:
     """One colour with a faint grain, for small things."""
     image = _uniform_image(colour, width, height)
-    return _scale_brightness(image, roughness * fractal_noise(rng, image.shape[:2], (12, 12), 3))
+    return _change_brightness_in_place(image, roughness * fractal_noise(rng, image.shape[:2], (12, 12), 3))
 
 
 def _uniform_image(colour: Colour, width: float, height: float) -> np.ndarray:
@@ -293,8 +293,8 @@ def _uniform_image(colour: Colour, width: float, height: float) -> np.ndarray:
     return image
 
 
-def _scale_brightness(image: np.ndarray, change: np.ndarray) -> np.ndarray:
-    factor = 1 + change
+def _change_brightness_in_place(image: np.ndarray, relative_change: np.ndarray) -> np.ndarray:
+    factor = 1 + relative_change
     for channel in range(3):
         image[..., channel] *= factor
     return np.clip(image, 0, 1, out=image)
@@ -312,7 +312,7 @@ def _add_speckles(
         axes = tuple(max(int(v), 1) for v in rng.uniform(*size, 2) * TEXELS)
         level = int(128 + 127 * rng.uniform(0.3, 1) * (1 if strength < 0 else 2 * int(rng.integers(2)) - 1))
         cv2.ellipse(blots, (x, y), axes, float(rng.uniform(0, 180)), 0, 360, level, -1, cv2.LINE_AA)
-    return _scale_brightness(image, (blots.astype(np.float32) - 128) * (strength / 127))
+    return _change_brightness_in_place(image, (blots.astype(np.float32) - 128) * (strength / 127))
 
 
 def _vary_colour(rng: np.random.Generator, colour: Colour, light: float, hue: float = 0.03) -> np.ndarray:

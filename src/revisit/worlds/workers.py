@@ -19,7 +19,7 @@ def run_in_processes(
     work: Callable[[Job, StepCallback], Made],
     jobs: Sequence[Job],
     workers: int | None,
-    steps: int,
+    total_steps: int,
     progress: Progress | None,
 ) -> list[Made]:
     """What `work`, a function of a module, makes of each job, in their order; it tells of each of its steps.
@@ -32,7 +32,7 @@ def run_in_processes(
         nonlocal done
         done += 1
         if progress is not None:
-            progress(done, steps, what)
+            progress(done, total_steps, what)
 
     workers = min(cores() if workers is None else workers, len(jobs))
     if workers < 2:

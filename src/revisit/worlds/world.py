@@ -33,7 +33,7 @@ KEPT = 64  # drawn states and patches that are remembered; older ones are drawn 
 T = TypeVar("T")
 
 
-def cache_method_results(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+def cache_method_results(max_results: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """A method whose object remembers so many of its results, by their arguments, and forgets the oldest ones."""
 
     def decorate(method: Callable[..., T]) -> Callable[..., T]:
@@ -42,7 +42,7 @@ def cache_method_results(most: int) -> Callable[[Callable[..., T]], Callable[...
             results = vars(self).setdefault(f"_{method.__name__}_results", {})
             if arguments not in results:
                 value = method(self, *arguments)
-                if len(results) >= most:
+                if len(results) >= max_results:
                     del results[next(iter(results))]
                 results[arguments] = value
             return results[arguments]
@@ -108,9 +108,9 @@ class World:
         return make_target_in_state(lambda rng: kind.make(rng, state), self.target_seed, other)
 
     @cache_method_results(KEPT)
-    def screen_surfaces(self, share: float) -> tuple[Surface, ...]:
+    def screen_surfaces(self, progress: float) -> tuple[Surface, ...]:
         """The screen when it has come a share of its way: 0 beside the view, 1 in front of the target."""
-        shift = (1 - share) * SCREEN_WAY * (1 if self.turn == "right" else -1)
+        shift = (1 - progress) * SCREEN_WAY * (1 if self.turn == "right" else -1)
         there = turn_and_move(self.screen, at=(shift, 0, 0))
         return self._lit_surfaces(there, there.solids, SCREEN)
 
@@ -276,7 +276,7 @@ def _apply_shadow(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camer
     assert isinstance(shadow, Panel)
     G = render.pixel_to_panel_matrix(shadow, camera)
     height, width = camera.size
-    (flat,) = render.values_of_pixels(G[2:], (0, 0, width, height))
+    (flat,) = render.matrix_values_at_pixels(G[2:], (0, 0, width, height))
     touched = np.abs(inverse - flat) < 2e-3 * np.abs(flat)
     cells = shadow.image.shape[0]
     to_cells = np.array([[cells, 0, -0.5], [0, cells, -0.5], [0, 0, 1]]) @ G

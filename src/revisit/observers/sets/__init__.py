@@ -22,7 +22,7 @@ def set_names() -> list[str]:
     )
 
 
-def is_set_file(name: str) -> bool:
+def has_set_file_suffix(name: str) -> bool:
     """Whether a set is named by its file."""
     return Path(name).suffix in (".yaml", ".yml")
 
@@ -36,39 +36,43 @@ class SetFile:
     roles: dict[str, str]
 
 
-def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
-    """The set called `name`, or the one in the YAML file at that path; `below` are the sets that extend it."""
-    if name in below:
-        raise UsageError(f"{name}: this set extends itself ({' extends '.join([*below, name])})")
-    path = Path(name)
-    if name in set_names():
-        content: Any = _packaged(__name__, f"{name}.yaml")
-    elif not is_set_file(name):
+def read_set(name_or_path: str, extended_by: tuple[str, ...] = ()) -> SetFile:
+    """The set of this name, or the one in the YAML file at that path; `extended_by` are the sets that extend it."""
+    if name_or_path in extended_by:
+        raise UsageError(f"{name_or_path}: this set extends itself ({' extends '.join([*extended_by, name_or_path])})")
+    path = Path(name_or_path)
+    if name_or_path in set_names():
+        content: Any = _packaged(__name__, f"{name_or_path}.yaml")
+    elif not has_set_file_suffix(name_or_path):
         raise UsageError(
-            f"there is no observer set {name!r}; {suggest_names(name, set_names())}; a YAML file is one, too"
+            f"there is no observer set {name_or_path!r}; {suggest_names(name_or_path, set_names())}; "
+            "a YAML file is one, too"
         )
     elif not path.is_file():
         raise UsageError(f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file")
     else:
         content = read_yaml_file(path)
     if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
-        raise UsageError(f"{name}: a set file needs `roles:` (evidence: observer) and may have `extends:` another set")
+        raise UsageError(
+            f"{name_or_path}: a set file needs `roles:` (evidence: observer) and may have `extends:` another set"
+        )
     unknown = [str(key) for key in content if key not in KEYS]
     if unknown:
-        raise UsageError(f"{name}: unknown field {unknown[0]!r}; the fields of a set are {', '.join(KEYS)}")
+        raise UsageError(f"{name_or_path}: unknown field {unknown[0]!r}; the fields of a set are {', '.join(KEYS)}")
     base: dict[str, str] = {}
     if "extends" in content:
         extended = str(content["extends"])
         beside = path.parent / extended  # a file is looked for beside this one, then from the current folder on
-        is_beside = is_set_file(extended) and beside.is_file()
-        base = read_set(str(beside) if is_beside else extended, (*below, name)).roles
+        is_beside = has_set_file_suffix(extended) and beside.is_file()
+        base = read_set(str(beside) if is_beside else extended, (*extended_by, name_or_path)).roles
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
-    id = path.name if is_set_file(name) and path.stem in set_names() else path.stem  # no file goes by our names
+    # No file goes by our names.
+    id = path.name if has_set_file_suffix(name_or_path) and path.stem in set_names() else path.stem
     return SetFile(id, str(content.get("title", path.stem)), roles)
 
 
 @cache
-def sets_that_make(role: str) -> dict[str, Observer]:
+def maker_by_set(role: str) -> dict[str, Observer]:
     """Those of `small` and `paper` that make a kind of evidence without a judge, with who makes it."""
     makers = {name: load_roles(name).get(role) for name in ("small", "paper")}
     return {name: maker for name, maker in makers.items() if maker is not None and maker.kind != "judge"}

@@ -73,7 +73,7 @@ def faces(path: Path) -> FaceFeatures:
         same_face = np.ravel(arrays.get("same", FaceFeatures.same))
         if same_face.dtype.kind not in "iuf" or same_face.shape != (1,) or not -1 <= same_face[0] <= 1:
             raise MediaError(f"its `same` is {same_face[:3]}; expected one cosine: {FACES}")
-        maker = imports.label_or_default(arrays, "maker")
+        maker = imports.one_line_text_or_default(arrays, "maker")
         return FaceFeatures(np.union1d(looked, frame), frame, vector, maker, float(same_face[0]))
 
 
@@ -86,7 +86,7 @@ def bodies(path: Path) -> BodyFeatures:
         vector = imports.finite_float_table(arrays, "vector", BODIES)
         if len(np.unique(face)) != len(face):
             raise MediaError(f"it has {len(vector)} bodies of {len(np.unique(face))} faces; each face has one body")
-        return BodyFeatures(face, vector, imports.label_or_default(arrays, "maker"))
+        return BodyFeatures(face, vector, imports.one_line_text_or_default(arrays, "maker"))
 
 
 @observer(id="import.grams", version=1, kind="file", makes=GramDistances, artifact="grams", sets=("lite",))
@@ -98,7 +98,7 @@ def grams(path: Path) -> GramDistances:
         difference, norm, other_norm = (imports.finite_float_table(arrays, name, GRAMS) for name in names)
         other = imports.parse_frame_numbers(np.ravel(arrays["other"]), GRAMS)
         fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
-        maker = imports.label_or_default(arrays, "maker")
+        maker = imports.one_line_text_or_default(arrays, "maker")
         return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, maker)
 
 
@@ -114,4 +114,6 @@ def clip_features(path: Path) -> TextFeatures:
         if segment.max(initial=-1) >= len(text):
             raise MediaError(f"it has segments up to {segment.max()} and {len(text)} captions; expected {TEXT}")
         cut = bool(np.any(arrays.get("cut", np.array(False))))
-        return TextFeatures(arrays["frame"], segment, image, text, cut, imports.label_or_default(arrays, "maker"))
+        return TextFeatures(
+            arrays["frame"], segment, image, text, cut, imports.one_line_text_or_default(arrays, "maker")
+        )

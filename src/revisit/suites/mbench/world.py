@@ -21,7 +21,7 @@ from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
-from revisit.worlds.story import film_from_poses
+from revisit.worlds.story import film_along_poses
 from revisit.worlds.workers import StepCallback
 
 WORDS = read_package_yaml(__package__, "world.yaml")
@@ -41,7 +41,7 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
         if not (output.is_file() and (artifact / "results.npz").is_file()):
             frames = list(model.frames(film, seed))
             common.video(output, frames, film.fps)
-            _write_pose_artifact(artifact, frames[::EVERY], film_from_poses(film, model.poses(film, seed)))
+            _write_pose_artifact(artifact, frames[::EVERY], film_along_poses(film, model.poses(film, seed)))
     return {"subset": subset, "sample": sample, "condition": condition, "models": model_names}
 
 

@@ -121,9 +121,9 @@ def detections(path: Path) -> Detections:
         frame=frame,
         coverage=coverage,
         score=score,
-        prompt=imports.label_or_default(facts, "prompt", ""),
+        prompt=imports.one_line_text_or_default(facts, "prompt", ""),
         threshold=float(threshold),
-        maker=imports.label_or_default(facts, "maker"),
+        maker=imports.one_line_text_or_default(facts, "maker"),
     )
 
 
@@ -171,9 +171,12 @@ def depth(path: Path) -> DepthMaps:
     with raise_media_errors_naming_file(path):
         arrays = imports.read_npz_with_frames(path, "depth", DEPTH)
         maps = imports.finite_float_table(arrays, "depth", DEPTH, axes=3)
-        frame, maps = imports.sort_by_frame(arrays["frame"], maps)
+        frame, maps = imports.sort_by_unique_frame(arrays["frame"], maps)
     return DepthMaps(
-        frame, maps, bool(arrays.get("inverse", np.array(True)).all()), imports.label_or_default(arrays, "maker")
+        frame,
+        maps,
+        bool(arrays.get("inverse", np.array(True)).all()),
+        imports.one_line_text_or_default(arrays, "maker"),
     )
 
 
@@ -186,11 +189,11 @@ def tokens(path: Path) -> IdentityTokens:
             count, _, _, channels = arrays["tokens"].shape
             arrays["tokens"] = arrays["tokens"].reshape(count, -1, channels)
         descriptors = imports.finite_float_table(arrays, "tokens", TOKENS, axes=3)
-        frame, descriptors = imports.sort_by_frame(arrays["frame"], descriptors)
+        frame, descriptors = imports.sort_by_unique_frame(arrays["frame"], descriptors)
     return IdentityTokens(
         frame,
         descriptors,
-        imports.label_or_default(arrays, "maker"),
+        imports.one_line_text_or_default(arrays, "maker"),
         bool(arrays.get("cropped", np.array(False)).any()),
     )
 
@@ -228,4 +231,4 @@ def _read_frame_values_and_maker(path: Path) -> tuple[np.ndarray, np.ndarray, st
         value = imports.parse_finite_floats(np.ravel(facts["value"]), "value", VALUES)
         if not len(frame):
             raise MediaError(f"it has no frames; expected {VALUES}")
-        return (*imports.sort_by_frame(frame, value), imports.label_or_default(facts, "maker"))
+        return (*imports.sort_by_unique_frame(frame, value), imports.one_line_text_or_default(facts, "maker"))

@@ -10,7 +10,7 @@ import numpy as np
 from revisit.core import ANY_SET, MediaError, observer
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import read_csv_table, read_json_object
-from revisit.observers.imports import parse_finite_floats, parse_frame_numbers, sort_by_frame
+from revisit.observers.imports import parse_finite_floats, parse_frame_numbers, sort_by_unique_frame
 from revisit.suites.wbench.evidence import DreamSimDistances, ResultFile
 
 TABLE = "a CSV file with the columns frame and distance: DreamSim's distance of each frame from the first"
@@ -33,7 +33,7 @@ def read_dreamsim_distances(path: Path) -> DreamSimDistances:
         distance = parse_finite_floats([row["distance"] for row in rows], "distance", TABLE)
         if len(distance) and (distance.min() < 0 or frame[0] != 0):
             raise MediaError(f"distances are 0 or more and begin with frame 0; expected {TABLE}")
-        frame, distance = sort_by_frame(frame, distance)
+        frame, distance = sort_by_unique_frame(frame, distance)
     return DreamSimDistances(frame, distance, "dreamsim")
 
 

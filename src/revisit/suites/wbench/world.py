@@ -18,7 +18,7 @@ from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
 from revisit.worlds.state import TARGET
-from revisit.worlds.story import film_from_poses
+from revisit.worlds.story import film_along_poses
 from revisit.worlds.workers import StepCallback
 
 EVERY = 4  # frames of which the file of depth tells
@@ -42,7 +42,7 @@ def write_wbench_film(
             poses = model.poses(film, seed)
             common.video(video, model.frames(film, seed), film.fps)
             common.write_missing_arrays(place / "megasam" / f"case_{case_id}_combined.npz", cam_c2w=poses)
-            _write_exact_geometry(geometry, film_from_poses(film, poses))
+            _write_exact_geometry(geometry, film_along_poses(film, poses))
     return {
         "id": case_id,
         "frames": [0, *(1 + each * (k + 1) for k in range(len(turns)))],
