@@ -127,7 +127,7 @@ def test_the_loader_gets_the_path_or_the_user_gets_a_reason(id: str, name: str, 
             make_delivery(plan, to)
         return
     made = make_delivery(plan, to)
-    written = made.write_files(tmp_path / "clip")
+    written = made.write_files_beside(tmp_path / "clip")
     if id in KEY_SPEED:
         require_keys(id, plan, made, written)
     elif id.startswith("minwm"):
@@ -139,9 +139,9 @@ def test_the_loader_gets_the_path_or_the_user_gets_a_reason(id: str, name: str, 
 def runs(id: str, name: str, folder: Path) -> str:
     """The keys of a script, in runs: `d a`."""
     to = find_generator(id)
-    written = make_delivery(plan_for_generator(preset_script(name, frames=to.frames), to, to.frames), to).write_files(
-        folder / "clip"
-    )
+    written = make_delivery(
+        plan_for_generator(preset_script(name, frames=to.frames), to, to.frames), to
+    ).write_files_beside(folder / "clip")
     if id == "lingbot-world-act":
         rows = np.load(written / "action.npy")[:, [0, 2, 1, 3]]
     else:

@@ -93,7 +93,7 @@ def test_easyanimate(golden: Path, index: dict[str, Any], tmp_path: Path) -> Non
     model = "easyanimate-v51-camera"
     for name in compared(index, model):
         _, made = ours(index, model, name)
-        path = made.write_files(tmp_path / name)
+        path = made.write_files_beside(tmp_path / name)
         theirs = golden / "models" / model / name / "easyanimate_control_camera.txt"
         assert len(path.read_text().splitlines()) == len(theirs.read_text().splitlines()) == 146
         kept, wanted = rows_of_19(path)[::3], rows_of_19(theirs)[::3]
@@ -103,7 +103,7 @@ def test_easyanimate(golden: Path, index: dict[str, Any], tmp_path: Path) -> Non
 def test_magicworld(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for name in compared(index, "magicworld"):
         _, made = ours(index, "magicworld", name)
-        lines = made.write_files(tmp_path / name).read_text().splitlines()
+        lines = made.write_files_beside(tmp_path / name).read_text().splitlines()
         with np.load(golden / "models/magicworld" / name / "in_memory.npz") as file:
             wanted = file["native_rows"]
         rows = np.array([[float(word) for word in line.split()] for line in lines])
@@ -114,7 +114,7 @@ def test_magicworld(golden: Path, index: dict[str, Any], tmp_path: Path) -> None
 def test_game_craft_as_upstream_mirrors_it(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for name in compared(index, "hunyuan-game-craft"):
         _, made = ours(index, "hunyuan-game-craft", name, id="hunyuan-game-craft-mirrored")
-        rows = rows_of_19(made.write_files(tmp_path / name))
+        rows = rows_of_19(made.write_files_beside(tmp_path / name))
         folder = golden / "models/hunyuan-game-craft" / name
         wanted = rows_of_19(folder / "hunyuan_game_craft_input_pose.txt")
         np.testing.assert_allclose(rows[:, 1:], wanted[:, 1:], atol=3e-6, err_msg=name)
@@ -122,14 +122,14 @@ def test_game_craft_as_upstream_mirrors_it(golden: Path, index: dict[str, Any], 
         _, plain = ours(index, "hunyuan-game-craft", name)
         with np.load(folder / "target.npz") as file:
             np.testing.assert_allclose(
-                poses_of_rows(rows_of_19(plain.write_files(tmp_path / name))), file["c2w"], atol=3e-6
+                poses_of_rows(rows_of_19(plain.write_files_beside(tmp_path / name))), file["c2w"], atol=3e-6
             )
 
 
 def test_worldplay(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for name in compared(index, "hunyuan-worldplay"):
         _, made = ours(index, "hunyuan-worldplay", name)
-        mine = json.loads(made.write_files(tmp_path / name).read_text())
+        mine = json.loads(made.write_files_beside(tmp_path / name).read_text())
         wanted = json.loads((golden / "models/hunyuan-worldplay" / name / "poses.json").read_text())
         assert list(mine) == list(wanted) == [str(k) for k in range(21)]
         for key in wanted:
@@ -141,7 +141,7 @@ def test_lingbot(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for model in ("lingbot-world", "lingbot-world-act"):
         for name in compared(index, model):
             _, made = ours(index, model, name)
-            folder = made.write_files(tmp_path / f"{model}-{name}")
+            folder = made.write_files_beside(tmp_path / f"{model}-{name}")
             with np.load(golden / "models" / model / name / "in_memory.npz") as file:
                 wanted = dict(file)
             np.testing.assert_allclose(np.load(folder / "poses.npy"), wanted["poses_c2ws"], atol=3e-6, err_msg=name)
@@ -157,7 +157,7 @@ def test_arrays_and_documents(golden: Path, index: dict[str, Any], tmp_path: Pat
         for name in compared(index, model):
             to, made = ours(index, model, name)
             theirs = golden / "models" / model / name
-            written = made.write_files(tmp_path / f"{model}-{name}")
+            written = made.write_files_beside(tmp_path / f"{model}-{name}")
             if model == "gen3c":
                 with np.load(theirs / "in_memory.npz") as file, np.load(written) as mine:
                     np.testing.assert_allclose(mine["w2cs_all"], file["w2cs"][0], atol=3e-6, err_msg=name)
@@ -185,7 +185,7 @@ def test_arrays_and_documents(golden: Path, index: dict[str, Any], tmp_path: Pat
 def test_hydra_has_upstreams_axes_and_unit(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for name in ("yaw_LR", "pan_LR", "dolly_FB", "tilt_UD"):
         to, made = ours(index, "hydra", name)
-        _, mine = READERS["hydra"](made.write_files(tmp_path / name), to)
+        _, mine = READERS["hydra"](made.write_files_beside(tmp_path / name), to)
         _, theirs = READERS["hydra"](golden / "models/hydra" / name / "hydra_split_camera.json", to)
         # Upstream eases in and out; the same side, axis and size.
         for values, wanted in zip(mine.reshape(20, 16).T, theirs.reshape(20, 16).T, strict=True):
@@ -198,7 +198,9 @@ def test_minwm_says_the_same_tokens(golden: Path, index: dict[str, Any], tmp_pat
         _, made = ours(index, "minwm-hy-action2v", name)
         folder = golden / "models/minwm-hy-action2v" / name
         (wanted,) = [json.loads(path.read_text()) for path in folder.glob("*example.json")]
-        assert json.loads(made.write_files(tmp_path / name).read_text())[0]["trajectory"] == wanted[0]["trajectory"]
+        assert (
+            json.loads(made.write_files_beside(tmp_path / name).read_text())[0]["trajectory"] == wanted[0]["trajectory"]
+        )
 
 
 def test_every_generator_that_claims_it_was_compared_here() -> None:

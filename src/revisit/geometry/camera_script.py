@@ -169,7 +169,7 @@ def camera_path_of_length(steps: Sequence[Step], frames: int | None = None, *, a
     repeated = frames == total and _has_two_frames_per_step(steps)
     c2w = _path_with_repeated_step_ends(steps) if repeated else camera_path(steps)
     if axes == "first_view":
-        c2w[:, :3, 3] = _centres_along_first_view(steps, frames == len(c2w) == total)
+        c2w[:, :3, 3] = _centres_in_axes_of_first_view(steps, frames == len(c2w) == total)
     if len(c2w) == frames:
         return c2w
     return resample(make_trajectory(c2w), np.linspace(0, len(c2w) - 1, frames)).c2w
@@ -186,7 +186,7 @@ def _path_with_repeated_step_ends(steps: Sequence[Step]) -> np.ndarray:
     return np.concatenate([c2w[begin : end + 1] for begin, end in pairwise(ends)])
 
 
-def _centres_along_first_view(steps: Sequence[Step], ends_counted: bool) -> np.ndarray:
+def _centres_in_axes_of_first_view(steps: Sequence[Step], ends_counted: bool) -> np.ndarray:
     """Centres (n, 3) of a camera whose ways are told in the axes of its first view."""
     at, centres = np.zeros(3), [] if ends_counted else [np.zeros(3)]
     for step in steps:

@@ -40,7 +40,12 @@ def line_plot(
         line = [(x, cell.mean, cell.interval) for (x, _), cell in points if cell.mean is not None]
         if line:
             lines.append((name, kind, line))
-    ends = [end for *_, line in lines for _, mean, interval in line for end in _ends_on_scale(mean, interval)]
+    ends = [
+        end
+        for *_, line in lines
+        for _, mean, interval in line
+        for end in _mean_and_ends_unless_too_wide(mean, interval)
+    ]
     if not ends:
         return {"picture": "", "key": []}
     width, height, left, right, top, bottom = 430, 230, 46, 12, 10, 40
@@ -82,7 +87,7 @@ def line_plot(
     return {"picture": Markup(f"{head}{''.join(parts)}</svg>"), "key": key}
 
 
-def _ends_on_scale(mean: float, interval: Interval | None) -> Sequence[float]:
+def _mean_and_ends_unless_too_wide(mean: float, interval: Interval | None) -> Sequence[float]:
     """The mean, and the ends of its interval where that does not dwarf everything else."""
     if interval is None or interval[1] - interval[0] >= 4 * max(abs(mean), 0.25):
         return [mean]

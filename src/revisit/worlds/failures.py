@@ -255,7 +255,7 @@ def random_noise_frames(film: Film, strength: float, rng: np.random.Generator) -
         yield rng.integers(0, 256, film.truth(0).rgb.shape, np.uint8)
 
 
-def repeat_first_pose(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
+def poses_all_equal_to_first(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The poses that can be read from pictures without content: the first one, throughout."""
     return np.tile(film.poses[0], (len(film), 1, 1))
 
@@ -339,7 +339,7 @@ FAILURES: dict[str, Failure] = {
 }  # fmt: skip
 
 FLOORS: dict[str, Failure] = {
-    "noise": Failure("noise", "every frame is noise", random_noise_frames, path=repeat_first_pose),
+    "noise": Failure("noise", "every frame is noise", random_noise_frames, path=poses_all_equal_to_first),
     "shuffled": Failure("shuffled frames", "the true frames come in another order", frames_in_random_order),
     "other_clip": Failure("another clip", "the clip shows another place", frames_of_another_place),
 }
@@ -349,7 +349,7 @@ TRIALS: dict[str, Failure] = {
     "opposite_camera": _camera_failure(
         "camera goes the other way", "the camera does the opposite", opposite_camera_poses
     ),
-    "constant": Failure("constant picture", "every frame is one grey", grey_frames, path=repeat_first_pose),
+    "constant": Failure("constant picture", "every frame is one grey", grey_frames, path=poses_all_equal_to_first),
 }
 
 

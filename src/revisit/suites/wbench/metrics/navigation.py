@@ -331,7 +331,7 @@ def _fit_amounts_for_tilt(motions: Sequence[TurnMotion], first_person: bool, til
     level = rotation_from_axis_angle((1.0, 0.0, 0.0), tilt)  # from the axes of the level ground to those of the camera
     degrees = _fit_turn_degrees(motions, level)
     columns = [_position_columns(motion.action, level, degrees, first_person) for motion in motions]
-    amounts = _fit_walk_and_distance(columns, [motion.way for motion in motions])
+    amounts = _fit_nonnegative_walk_and_distance(columns, [motion.way for motion in motions])
     scores = tuple(
         _explained_turn_share(motion, column @ amounts, level, degrees, float(amounts[0]), first_person)
         for motion, column in zip(motions, columns, strict=True)
@@ -382,7 +382,7 @@ def _position_columns(action: CameraAction, level: np.ndarray, degrees: float, f
     return columns
 
 
-def _fit_walk_and_distance(columns: Sequence[np.ndarray], ways: Sequence[np.ndarray]) -> np.ndarray:
+def _fit_nonnegative_walk_and_distance(columns: Sequence[np.ndarray], ways: Sequence[np.ndarray]) -> np.ndarray:
     """Walk and distance of the subject, none below 0, that explain the ways of all turns that ask for one best."""
     table = np.concatenate([column.reshape(-1, 2) for column in columns])
     target = np.concatenate([way.ravel() for way in ways])
