@@ -64,7 +64,7 @@ def eval_(
     if rescore:
         allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
         options.refuse_other_parameters(ctx, allowed, "--rescore, which takes everything from the run")
-        ctx.invoke(rescore_and_print, run_folder=source, report=report, show_all=show_all, json=json)
+        raise typer.Exit(rescore_and_print(source, report=report, show_all=show_all, json=json))
     with temporary_network_settings(device, precision, batch):
         request = Request.from_options(
             source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only,
@@ -78,13 +78,13 @@ def eval_(
     raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
 
 
-def rescore_and_print(run_folder: Path, *, report: bool, show_all: bool, json: bool) -> None:
-    """Score a finished run again from the cache, decode nothing, and print its summary."""
+def rescore_and_print(run_folder: Path, *, report: bool, show_all: bool, json: bool) -> int:
+    """Score a finished run again from the cache, decode nothing, and print its summary; the exit code."""
     from revisit.engine.request import rescore_run_folder
 
     run = rescore_run_folder(run_folder)
     # No remark was printed before: all of them go with the summary.
-    raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=True))
+    return write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=True)
 
 
 def ask_for_layout(request: Request, *, quiet: bool = False) -> Request:
